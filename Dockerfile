@@ -14,7 +14,7 @@ ARG VERSION=dev
 ARG TARGETOS
 ARG TARGETARCH
 RUN CGO_ENABLED=0 GOOS=$TARGETOS GOARCH=$TARGETARCH \
-    go build -trimpath -ldflags="-s -w -buildid= -X main.version=$VERSION" -o /ratelimit ./cmd/ratelimit \
+    go build -trimpath -ldflags="-s -w -buildid= -X github.com/ratelimit/ratelimit/internal/command.version=$VERSION" -o /ratelimit ./cmd/ratelimit \
     && mkdir -p /empty/ratelimit
 
 FROM $BASE

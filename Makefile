@@ -15,9 +15,8 @@ FUZZTIME ?= 10s
 PKG      ?= ./...
 # How many fleets are simulated.
 SEEDS    ?= 1000
-# How many runs of the model of rate leases.
-RUNS     ?= 1000000
 
+MODULE  := github.com/ratelimit/ratelimit
 VERSION := $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
 ENVOY   := .cache/envoy/bin/envoy
 DYNAMODB := .cache/dynamodb/.installed
@@ -46,14 +45,14 @@ run-dynamodb: build $(DYNAMODB) ## Start three replicas of the service, with CON
 
 .PHONY: build
 build: ## Build the program: bin/ratelimit
-	@$(GO) build -trimpath -ldflags "-X main.version=$(VERSION)" -o bin/ratelimit ./cmd/ratelimit
+	@$(GO) build -trimpath -ldflags "-X github.com/ratelimit/ratelimit/internal/command.version=$(VERSION)" -o bin/ratelimit ./cmd/ratelimit
 
 # A release has the same files. Those of Python's zip keep that the program can be executed.
 .PHONY: lambda
 lambda: ## Build the aggregator for AWS Lambda: bin/lambda-arm64.zip and bin/lambda-amd64.zip
 	@for arch in arm64 amd64; do \
 		mkdir -p bin/lambda-$$arch; \
-		CGO_ENABLED=0 GOOS=linux GOARCH=$$arch $(GO) build -trimpath -tags lambda.norpc -ldflags "-s -w -buildid= -X main.version=$(VERSION)" -o bin/lambda-$$arch/bootstrap ./cmd/ratelimit; \
+		CGO_ENABLED=0 GOOS=linux GOARCH=$$arch $(GO) build -trimpath -tags lambda.norpc -ldflags "-s -w -buildid= -X github.com/ratelimit/ratelimit/internal/command.version=$(VERSION)" -o bin/lambda-$$arch/bootstrap ./cmd/ratelimit; \
 		rm -f bin/lambda-$$arch.zip; \
 		(cd bin/lambda-$$arch && $(PYTHON) -m zipfile -c ../lambda-$$arch.zip bootstrap); \
 	done
@@ -67,6 +66,11 @@ check-alerts: ## Check the alerts with promtool, and that each is raised and sil
 check-lambda: lambda ## Build the aggregator for AWS Lambda, and check that its runtime can start it
 	$(GO) test -tags archive -count=1 ./test/lambda
 
+# Each of these tests builds programs of its own, or takes half a minute.
+.PHONY: check-release
+check-release: $(DYNAMODB) $(AWSTOOLS) ## Check go install, the program as a function of AWS Lambda, and with cfn-lint the templates of the stack
+	$(GO) test -tags release -count=1 -timeout 9m -run '^(TestGoInstall|TestLambda|TestTemplatesLint)$$' ./cmd/ratelimit ./pkg/stack
+
 .PHONY: image images
 image: ## Build the container image ratelimit:VERSION
 	docker build --build-arg VERSION=$(VERSION) -t ratelimit:$(VERSION) .
@@ -74,74 +78,102 @@ image: ## Build the container image ratelimit:VERSION
 images: ## Build the image for each platform of a release, and keep none
 	docker buildx build --build-arg VERSION=$(VERSION) --platform linux/amd64,linux/arm64 .
 
-# Tests of a built program run once: the race detector sees only the test. It allocates, so
-# packages with tests of allocations run a second time without it. Those of a fleet run
-# alone: they take all processors, for as many decisions as they can get. make lint runs every
-# check of go vet, which would read all dependencies here once more for each build.
+# Packages that start no goroutine, nor do those that they use, where the race detector finds nothing.
+PURE := internal/awscmd/migration internal/command pkg/api pkg/tokenbucket \
+	test/kit/benchtable test/kit/clocktest test/kit/pagetest test/kit/quoted test/kit/windows
+# The same, with simulations of a fleet.
+SIMULATED := $(addprefix pkg/internal/fleet/,fleetsim lease plan schema)
+# Tests of the store on DynamoDB Local, which has a process for each of them: it is slow where
+# tests of several packages share it.
+FLEET := pkg/dynamo $(addprefix pkg/internal/fleet/,awsdb catalog engine lane)
+# Tests of built programs, of which the race detector sees only the test.
+OUTSIDE := test/bounds test/docs test/durable test/migrate test/operate test/reload
+# Files of tests that the build with the race detector leaves out. make test-plain runs each
+# test that they name: their own ones, and those that their constants make larger.
+NORACE = $(shell grep -rl --include='*_test.go' '^//go:build !race' internal pkg)
+LARGER = $(filter-out $(PURE) $(SIMULATED) pkg/internal/fleet/comparison,$(patsubst %/,%,$(sort $(dir $(NORACE)))))
+
+# make lint runs every check of go vet, which would read all dependencies here once more for
+# each build. Tests of programs, and those that read files of other modules, are never taken from
+# Go's cache, which does not know of these.
+GOTEST := $(GO) test -vet=off
+
+# All tests start programs that are built once, and share one DynamoDB Local. Simulations have
+# a lower priority: other load changes nothing in simulated time, and so they disturb no test
+# that waits for time.
 .PHONY: test
-test: $(ENVOY) $(DYNAMODB) $(AWSTOOLS) $(ZAELIMITER) ## Run every test of the program, also with the race detector, a real Envoy and DynamoDB Local, which it installs itself
-	$(GO) test -vet=off -race -timeout 15m $$($(GO) list ./... | grep -vE '/test/(bounds|docs|durable|envoytest|fleet|reload)$$')
-	$(GO) test -vet=off -short -timeout 9m ./test/bounds ./test/docs ./test/reload $$(grep -rl --include='*_test.go' '^//go:build !race' cmd config internal pkg | xargs -n 1 dirname | sort -u | sed 's|^|./|')
-	$(MAKE) --no-print-directory -j 2 -O test-envoy test-lives test-manifests test-console test-changes
-	$(GO) test -vet=off -timeout 25m ./test/fleet
+test: $(ENVOY) $(DYNAMODB) $(AWSTOOLS) $(ZAELIMITER) $(CHROMIUM) ## Run every test of the program, also with the race detector, a real Envoy and DynamoDB Local, which it installs itself
+	@GO="$(GO)" bash scripts/programs.sh $(GO) run ./test/kit/dynamolocal $(MAKE) --no-print-directory -j 2 -O test-simulated test-fleet
 
-# These targets wait for time, not for processors. Results are never taken from Go's cache:
-# it does not know of the files of other modules, and of programs, that these read.
-.PHONY: test-changes test-envoy test-lives test-manifests test-console
-test-changes:
-	$(GO) test -vet=off -timeout 20m -run TestChanges ./pkg/dynamo/internal/comparison
-	$(GO) test -vet=off -timeout 20m ./pkg/dynamo/internal/fleetsim
+.PHONY: test-race test-race-fleet test-plain test-outside test-simulated test-envoy test-manifests test-console test-fleet
+# Tests without the race detector hold calls to deadlines: each package has a DynamoDB Local of its own.
+test-race:
+	$(GOTEST) -race -p 2 -timeout 15m $$($(GO) list ./... | grep -vxF "$$(printf '$(MODULE)/%s\n' $(PURE) $(SIMULATED) $(OUTSIDE) $(FLEET) test/envoytest test/fleet)")
 
-test-envoy: $(ENVOY)
-	$(GO) test -count=1 -vet=off -race -timeout 9m ./test/envoytest
+test-race-fleet:
+	RATELIMIT_DYNAMODB= $(GOTEST) -race -p 2 -timeout 15m $(addprefix ./,$(FLEET))
 
-test-lives: $(DYNAMODB)
-	$(GO) test -vet=off -timeout 9m -run OnDynamoDB ./pkg/dynamo ./pkg/dynamo/internal/catalog
-	$(GO) test -count=1 -vet=off -timeout 9m ./test/durable
+test-plain:
+	$(GOTEST) -timeout 9m $(addprefix ./,$(PURE))
+	RATELIMIT_DYNAMODB= $(GOTEST) -timeout 9m -run "^($$(grep -ohE '\<Test[A-Z]\w+' $(NORACE) | sort -u | paste -sd '|'))$$" $(addprefix ./,$(LARGER))
+
+test-simulated:
+	nice -n 5 $(GOTEST) -timeout 20m $(addprefix ./,$(SIMULATED)) ./pkg/internal/fleet/comparison
+
+test-outside: $(DYNAMODB) $(ZAELIMITER)
+	$(GOTEST) -count=1 -p 2 -timeout 9m $(addprefix ./,$(OUTSIDE))
+
+# Of a service with the race detector, which it builds.
+test-envoy: $(ENVOY) $(DYNAMODB)
+	RATELIMIT_PROGRAM= $(GOTEST) -count=1 -race -timeout 9m ./test/envoytest
 
 test-console: $(CHROMIUM)
-	cd test/console && $(GO) test -count=1 -vet=off -timeout 4m ./...
+	cd test/console && $(GOTEST) -count=1 -timeout 4m ./...
 
 test-manifests: $(ENVOY) $(DYNAMODB)
-	cd test/istio && $(GO) test -count=1 -vet=off -timeout 9m ./...
-	cd test/envoygateway && $(GO) test -count=1 -vet=off -timeout 9m ./...
-	cd test/chart && $(GO) test -count=1 -vet=off -timeout 9m ./...
-	cd test/deploy && $(GO) test -count=1 -vet=off -timeout 9m ./...
+	cd test/istio && $(GOTEST) -count=1 -timeout 9m ./...
+	cd test/envoygateway && $(GOTEST) -count=1 -timeout 9m ./...
+	cd test/chart && $(GOTEST) -count=1 -timeout 9m ./...
+	cd test/deploy && $(GOTEST) -count=1 -timeout 9m ./...
 
-.PHONY: test-short
+# Tests of a fleet take all processors, for as many decisions as they can get, and run after all
+# but simulations. Each has a DynamoDB Local of its own: tables of others would make it slow.
+test-fleet: test-race test-race-fleet test-plain test-outside test-envoy test-console test-manifests
+	RATELIMIT_DYNAMODB= $(GOTEST) -count=1 -timeout 25m ./test/fleet
+
+.PHONY: test-short test-short-root test-short-modules
 test-short: ## Run the tests that need nothing but Go
+	@GO="$(GO)" bash scripts/programs.sh $(MAKE) --no-print-directory -j 2 -O test-short-root test-short-modules
+
+test-short-root:
 	$(GO) vet ./...
-	$(GO) test -short -timeout 9m ./...
-	cd test/istio && $(GO) vet ./... && $(GO) test -count=1 -short -timeout 9m ./...
-	cd test/envoygateway && $(GO) vet ./... && $(GO) test -count=1 -short -timeout 9m ./...
-	cd test/chart && $(GO) vet ./... && $(GO) test -count=1 -short -timeout 9m ./...
-	cd test/deploy && $(GO) vet ./... && $(GO) test -count=1 -timeout 9m ./...
+	$(GOTEST) -short -timeout 9m ./...
+
+test-short-modules:
+	for module in istio envoygateway chart deploy; do \
+		(cd test/$$module && $(GO) vet ./... && $(GOTEST) -count=1 -short -timeout 9m ./...); \
+	done
 
 .PHONY: torture
-torture: $(DYNAMODB) ## Run the long form of two kinds of tests: of a fleet (millions of decisions of several processes on DynamoDB Local), and of crashes of a store with a data directory at any moment
+torture: $(DYNAMODB) ## Run the long form of three kinds of tests: of a fleet (millions of decisions of several processes on DynamoDB Local), of changes of a bucket under load, and of crashes of a store with a data directory at any moment
 	$(GO) test -tags torture -timeout 30m ./test/fleet
 	$(GO) test -tags torture -timeout 30m ./test/durable
 	$(GO) test -tags torture -timeout 30m -run TestCrashes ./pkg/embedded
-	$(GO) test -tags torture -timeout 30m -run TestTenThousandEntities ./pkg/dynamo/internal/catalog
+	$(GO) test -tags torture -timeout 30m -run TestTenThousandEntities ./pkg/internal/fleet/catalog
+	$(GO) test -tags torture -timeout 30m -run TestChanges ./pkg/internal/fleet/comparison
 	$(GO) test -tags torture -timeout 30m -run TestConsumersThatAreKilled ./cmd/ratelimit
 	$(GO) test -tags torture -timeout 30m -run TestHeadersWithoutEnd ./test/bounds
 	$(MAKE) mutants simulate
-	$(MAKE) model
 
 # Not by go test, which would print how far it is only with the results.
 .PHONY: simulate
 simulate: ## Simulate SEEDS (1000) fleets on the DynamoDB store, millions of decisions amid faults; a violation comes with the command that shows it again
-	@$(GO) test -c -o bin/simulate ./pkg/dynamo/internal/fleetsim
+	@$(GO) test -c -o bin/simulate ./pkg/internal/fleet/fleetsim
 	@bin/simulate -test.run '^TestSimulate$$' -test.v -test.timeout 0 -seeds $(SEEDS)
 
 .PHONY: mutants
 mutants: ## Take the rules of the DynamoDB store away, one at a time: a named test must fail without each
 	$(GO) test -tags mutants -count=1 -timeout 30m ./test/mutants
-
-.PHONY: model
-model: ## Check the design of rate leases with RUNS (1000000) runs of its model; a violation comes with the command that shows it again
-	@$(GO) test -c -o bin/model ./pkg/dynamo/internal/ratemodel
-	@bin/model -test.run '^TestModel$$' -test.timeout 0 -runs $(RUNS)
 
 # Of the output of go test, only the tables and the failures.
 .PHONY: bench
@@ -153,7 +185,7 @@ bench: $(DYNAMODB) ## Measure the targets and print each beside its measurement
 # In simulated time: other load of the machine changes nothing.
 .PHONY: compare
 compare: ## Measure decisions of a fleet as users meet them, leases beside lease: none, and put the table and the chart into docs
-	@$(GO) test -tags bench -count=1 -timeout 20m -run '^TestCompare$$' ./pkg/dynamo/internal/comparison
+	@$(GO) test -tags bench -count=1 -timeout 20m -run '^TestCompare$$' ./pkg/internal/fleet/comparison
 
 .PHONY: fuzz
 fuzz: ## Run every fuzz target for FUZZTIME (10s), or those of PKG only

@@ -7,7 +7,6 @@ import (
 	"testing"
 
 	"github.com/ratelimit/ratelimit/config"
-	"github.com/ratelimit/ratelimit/pkg/budget"
 	"github.com/ratelimit/ratelimit/pkg/limiter"
 )
 
@@ -43,11 +42,11 @@ domains: [{domain: d}]
 	if w := c.Budgets.Webhook; w.URL != "https://alerts.example.com/x?token=hush" || string(w.Key) != "0123456789abcdef0123456789abcdef" {
 		t.Errorf("webhook %q with a key of %d bytes", w.URL, len(w.Key))
 	}
-	for of, want := range map[budget.Bucket]int64{
+	for of, want := range map[limiter.BudgetBucket]int64{
 		{Entity: "x", Resource: "y"}: 50_000_000, {Entity: "x", Resource: "gpt-4"}: 5,
 		{Entity: "team-a", Resource: "y"}: 8, {Entity: "team-a", Resource: "gpt-5"}: 8, {Entity: "team-a", Resource: "gpt-4"}: 9,
 	} {
-		if b, ok := c.Budgets.Set.Of(&of, "tokens", limiter.UsageMonth, &budget.Stored{}); !ok || b.Tokens != want {
+		if b, ok := c.Budgets.Set.Of(&of, "tokens", limiter.UsageMonth, &limiter.StoredBudgets{}); !ok || b.Tokens != want {
 			t.Errorf("%+v: %+v, %t; want %d", of, b, ok, want)
 		}
 	}

@@ -5,6 +5,7 @@ import (
 	"log/slog"
 	"time"
 
+	"github.com/ratelimit/ratelimit/config/yamlcfg"
 	"github.com/ratelimit/ratelimit/pkg/descriptor"
 	"github.com/ratelimit/ratelimit/pkg/dynamo"
 	"github.com/ratelimit/ratelimit/pkg/limiter"
@@ -29,9 +30,9 @@ type Config struct {
 	Static      limiter.Static    // limits and entities, and the policies for when the store does not answer
 	Rules       *descriptor.Rules // of all domains, compiled
 
-	Warnings Problems // legal settings that are probably mistakes, sorted
-	Files    []string // every file read, in order; the configuration itself first, if it is one
-	Hash     string   // SHA-256 over the names and contents of Files, in hexadecimal
+	Warnings yamlcfg.Problems // legal settings that are probably mistakes, sorted
+	Files    []string         // every file read, in order; the configuration itself first, if it is one
+	Hash     string           // SHA-256 over the names and contents of Files, in hexadecimal
 
 	origin   origin
 	ruleless map[string]bool // domains without a list of rules; a file that was cut off has such a domain
@@ -49,7 +50,7 @@ type origin struct {
 type setting struct {
 	path  string
 	value any
-	at    place
+	at    yamlcfg.Place
 }
 
 // startSettings returns the settings that take effect only when the program starts, without their
@@ -72,11 +73,11 @@ func (c *Config) startSettings() []setting {
 }
 
 // remember notes the settings of startSettings as the files have them, each with its place.
-func (c *Config) remember(r *report) {
+func (c *Config) remember(r *yamlcfg.Report) {
 	for _, s := range c.startSettings() {
-		at, ok := r.places[s.path]
+		at, ok := r.Place(s.path)
 		if !ok { // it is the default
-			at = place{file: r.places[""].file, path: s.path}
+			at = yamlcfg.Place{File: r.Find("").File, Path: s.path}
 		}
 		s.at = at
 		c.origin.settings = append(c.origin.settings, s)

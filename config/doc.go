@@ -2,10 +2,10 @@
 // domains that it includes.
 //
 // [Load] is strict: unknown and repeated keys, wrong types, numbers out of range, and names that
-// lead nowhere are mistakes. It reports all mistakes at once, as [Problems]. Each has a file, a
+// lead nowhere are mistakes. It reports all mistakes at once, as [yamlcfg.Problems]. Each has a file, a
 // line, a path and a way to correct it. A configuration that loads is complete and never changes.
 // [Watch] delivers a new one when the files change, or the reason why they cannot be used.
 //
-// The schema is in schema_*.go, as values that decode and that can be walked. docs/configuration.md
-// describes every key of it, and a test compares the two.
+// The schema is in schema_*.go: one table an object, which decodes the file and makes [JSONSchema].
+// docs/configuration.md describes every key of it, and a test compares the two.
 package config

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/ratelimit/ratelimit/config/yamlcfg"
 	"github.com/ratelimit/ratelimit/pkg/dynamo"
 )
 
@@ -45,14 +46,14 @@ func (c *DynamoDB) faults() []fault {
 		faults = append(faults, fault{key, fmt.Sprintf(format, args...)})
 	}
 	if !tableName.MatchString(c.Table) {
-		add("table", "must be 3 to 255 letters, digits, '_', '-' and '.', not %q", shorten(c.Table, maxQuoted))
+		add("table", "must be 3 to 255 letters, digits, '_', '-' and '.', not %q", yamlcfg.Shorten(c.Table, yamlcfg.MaxQuoted))
 	}
 	if !regionName.MatchString(c.Region) {
-		add("region", `must be the name of a region, such as eu-central-1, or "" for that of the environment, not %q`, shorten(c.Region, maxQuoted))
+		add("region", `must be the name of a region, such as eu-central-1, or "" for that of the environment, not %q`, yamlcfg.Shorten(c.Region, yamlcfg.MaxQuoted))
 	}
 	switch {
 	case !isEndpoint(c.Endpoint):
-		given := fmt.Sprintf("not %q", shorten(c.Endpoint, maxQuoted))
+		given := fmt.Sprintf("not %q", yamlcfg.Shorten(c.Endpoint, yamlcfg.MaxQuoted))
 		if strings.Contains(c.Endpoint, "@") { // the text before it may be a password
 			given = "without a user"
 		}
@@ -72,24 +73,17 @@ func isEndpoint(endpoint string) bool {
 		u.User == nil && u.RawQuery == "" && u.Fragment == "" && (u.Path == "" || u.Path == "/")
 }
 
-// dynamoDBSchema checks the settings against each other too.
-type dynamoDBSchema struct{ out *DynamoDB }
-
-func (s dynamoDBSchema) decode(d *decoder, v value) {
-	s.object().decode(d, v)
-	for _, f := range s.out.faults() {
-		d.fail(d.find(join(v.path, f.key)), "%s", f.text)
-	}
+// schema checks the settings against each other too.
+func (c *DynamoDB) schema() yamlcfg.Schema {
+	return yamlcfg.Object{Keys: []yamlcfg.Key{
+		key("table", "the table", yamlcfg.Text(&c.Table)),
+		key("region", "`\"\"` = of the environment", yamlcfg.Text(&c.Region)),
+		key("endpoint", "`\"\"` = of the region", yamlcfg.Text(&c.Endpoint)),
+		key("create_table", "creates a missing table, only at an endpoint on this machine, at a private address or at a name without a domain", yamlcfg.Bool(&c.CreateTable)),
+		key("max_clock_offset", "largest offset of a reply's date that is [trusted](#a-fleet-on-dynamodb); AWS accepts no call beyond the default", yamlcfg.Duration(&c.MaxClockOffset, time.Second, 24*time.Hour)),
+	}}.Then(func(d *yamlcfg.Decoder, v yamlcfg.Value, _ bool) {
+		for _, f := range c.faults() {
+			d.Fail(d.Find(yamlcfg.Join(v.Path, f.key)), "%s", f.text)
+		}
+	})
 }
-
-func (s dynamoDBSchema) object() object {
-	return object{keys: []key{
-		{"table", text(&s.out.Table)},
-		{"region", text(&s.out.Region)},
-		{"endpoint", text(&s.out.Endpoint)},
-		{"create_table", boolean(&s.out.CreateTable)},
-		{"max_clock_offset", duration(&s.out.MaxClockOffset, time.Second, 24*time.Hour)},
-	}}
-}
-
-func (s dynamoDBSchema) walk(path string, visit func(string)) { s.object().walk(path, visit) }

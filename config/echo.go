@@ -3,27 +3,29 @@ package config
 import (
 	"slices"
 	"strings"
+
+	"github.com/ratelimit/ratelimit/config/yamlcfg"
 )
 
 // echoes reports whether a mistake that compiling finds at a path follows from a mistake of
 // decoding, which is reported already. Compiling then misses a thing that stands in the file but
 // could not be read.
-func (r *report) echoes(path string, mistakes Problems) bool {
-	item := r.unsoundAround(path)
+func echoes(r *yamlcfg.Report, path string, mistakes yamlcfg.Problems) bool {
+	item := unsoundAround(r, path)
 	switch {
 	case item == "":
 		return false
-	case len(mistakes) >= maxProblems || r.unread(path, mistakes): // enough is reported, or it follows
+	case len(mistakes) >= yamlcfg.MaxProblems || unread(r, path, mistakes): // enough is reported, or it follows
 		return true
 	}
 	holder, field := fieldOf(path, item)
 	switch field {
 	case "entity", "resource", "parent", "limits": // of placeholders that match names
-		return r.unread(item+".match", mistakes)
+		return unread(r, item+".match", mistakes)
 	case "consume", "reserve": // of names that limits has
 		limits := holder + ".limits"
-		_, given := r.places[limits]
-		return given && r.unread(limits, mistakes)
+		_, given := r.Place(limits)
+		return given && unread(r, limits, mistakes)
 	case "match", "name", "local", "key", "rate_limit", "share_threshold":
 		return false
 	default: // of the item as a whole
@@ -33,9 +35,9 @@ func (r *report) echoes(path string, mistakes Problems) bool {
 
 // unsoundAround returns the path of the innermost rule or descriptor around a path if it was
 // decoded with a mistake, else "".
-func (r *report) unsoundAround(path string) string {
+func unsoundAround(r *yamlcfg.Report, path string) string {
 	for {
-		if r.unsound[path] {
+		if r.Unsound[path] {
 			return path
 		}
 		i := strings.LastIndexAny(path, ".[")
@@ -47,13 +49,13 @@ func (r *report) unsoundAround(path string) string {
 }
 
 // unread reports whether a path has no value, or has a mistake at it, below it or above it.
-func (r *report) unread(path string, mistakes Problems) bool {
-	at, ok := r.places[path]
+func unread(r *yamlcfg.Report, path string, mistakes yamlcfg.Problems) bool {
+	at, ok := r.Place(path)
 	if !ok { // one name may stand for a list of one
-		at, ok = r.places[strings.TrimSuffix(path, "[0]")]
+		at, ok = r.Place(strings.TrimSuffix(path, "[0]"))
 	}
-	return !ok || slices.ContainsFunc(mistakes, func(m Problem) bool {
-		return m.File == at.file && (isAt(m.Path, at.path) || isAt(at.path, m.Path))
+	return !ok || slices.ContainsFunc(mistakes, func(m yamlcfg.Problem) bool {
+		return m.File == at.File && (isAt(m.Path, at.Path) || isAt(at.Path, m.Path))
 	})
 }
 

@@ -5,6 +5,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/ratelimit/ratelimit/config/yamlcfg"
 )
 
 // GoneError says that the files are valid but lack domains in force, or all rules of such domains.
@@ -17,7 +19,7 @@ type GoneError struct {
 // Error implements error.
 func (e *GoneError) Error() string {
 	return fmt.Sprintf("the files have no rules of the domain %s, which is in force: its rules stay for at least %s, and end then if the files still have none",
-		shorten(strings.Join(e.Domains, ", "), maxText/2), shortDuration(e.After))
+		yamlcfg.Shorten(strings.Join(e.Domains, ", "), yamlcfg.MaxText/2), yamlcfg.ShortDuration(e.After))
 }
 
 // EmptiedError says that the files have domains without a list of rules, while rules of them are in
@@ -30,7 +32,7 @@ type EmptiedError struct {
 // Error implements error.
 func (e *EmptiedError) Error() string {
 	return fmt.Sprintf("the files have the domain %s without a list of rules, and it has rules in force: is a file cut off? rules: [] says that there are none",
-		shorten(strings.Join(e.Domains, ", "), maxText/2))
+		yamlcfg.Shorten(strings.Join(e.Domains, ", "), yamlcfg.MaxText/2))
 }
 
 // missing follows the domains in force that the files lack. A domain that has lost all its rules

@@ -3,21 +3,22 @@ package config
 import (
 	"strings"
 
+	"github.com/ratelimit/ratelimit/config/yamlcfg"
 	"github.com/ratelimit/ratelimit/pkg/limiter"
 )
 
 // checkHierarchy refuses cycles and chains that are too long. It warns of entities that cascade
 // without a parent.
-func checkHierarchy(d *decoder, entities []entry[entity]) {
-	h := hierarchy{decoder: d, entities: entities, index: make(map[string]int, len(entities)), levels: make([]int, len(entities))}
+func checkHierarchy(d *yamlcfg.Decoder, entities []yamlcfg.Entry[entity]) {
+	h := hierarchy{Decoder: d, entities: entities, index: make(map[string]int, len(entities)), levels: make([]int, len(entities))}
 	for i, e := range entities {
-		h.index[e.name] = i
-		if e.value.cascade && e.value.parent == "" {
-			d.warn(d.find(join(e.path, "cascade")), "has no effect, as the entity has no parent here: add parent, or remove cascade")
+		h.index[e.Name] = i
+		if e.Value.cascade && e.Value.parent == "" {
+			d.Warn(d.Find(yamlcfg.Join(e.Path, "cascade")), "has no effect, as the entity has no parent here: add parent, or remove cascade")
 		}
 	}
 	for _, e := range entities {
-		h.level(e.name)
+		h.level(e.Name)
 	}
 }
 
@@ -29,9 +30,9 @@ const (
 )
 
 type hierarchy struct {
-	*decoder
+	*yamlcfg.Decoder
 
-	entities []entry[entity]
+	entities []yamlcfg.Entry[entity]
 	index    map[string]int
 	levels   []int
 }
@@ -43,14 +44,14 @@ func (h *hierarchy) level(id string) int {
 		return 1 // an entity that is not in the file ends the chain
 	}
 	if h.levels[i] == levelOpen {
-		h.fail(h.find(join(h.entities[i].path, "parent")), "the entities are one another's parents, %s: break the cycle", h.chain(i, id))
+		h.Fail(h.Find(yamlcfg.Join(h.entities[i].Path, "parent")), "the entities are one another's parents, %s: break the cycle", h.chain(i, id))
 		return levelCycle
 	}
 	if h.levels[i] != levelUnknown {
 		return h.levels[i]
 	}
 	level := 1
-	if parent := h.entities[i].value.parent; parent != "" {
+	if parent := h.entities[i].Value.parent; parent != "" {
 		h.levels[i] = levelOpen
 		level = h.level(parent)
 		if level != levelCycle {
@@ -58,7 +59,7 @@ func (h *hierarchy) level(id string) int {
 		}
 	}
 	if level == limiter.MaxLevels+1 {
-		h.fail(h.find(join(h.entities[i].path, "parent")), "the chain has more than %d entities, %s: make it shorter", limiter.MaxLevels, h.chain(i, ""))
+		h.Fail(h.Find(yamlcfg.Join(h.entities[i].Path, "parent")), "the chain has more than %d entities, %s: make it shorter", limiter.MaxLevels, h.chain(i, ""))
 	}
 	h.levels[i] = level
 	return level
@@ -67,9 +68,9 @@ func (h *hierarchy) level(id string) int {
 // chain returns the names from entity i upwards, to the end of the chain or to last. It returns at
 // most one more than a chain may have.
 func (h *hierarchy) chain(i int, last string) string {
-	names := []string{h.entities[i].name}
+	names := []string{h.entities[i].Name}
 	for len(names) <= limiter.MaxLevels {
-		parent := h.entities[i].value.parent
+		parent := h.entities[i].Value.parent
 		if parent == "" {
 			break
 		}

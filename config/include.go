@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/ratelimit/ratelimit/config/yamlcfg"
 	"github.com/ratelimit/ratelimit/pkg/descriptor"
 )
 
@@ -20,26 +21,26 @@ const (
 // include is one item of the include list, or one --rules.
 type include struct {
 	path     string // as written
-	at       place
+	at       yamlcfg.Place
 	overdraw descriptor.Overdraw // of the descriptors of files of envoyproxy/ratelimit
 }
 
-func (i *include) schema() schema {
-	path := scalar(func(d *decoder, v value) {
-		name(&i.path).decode(d, v)
-		i.at = d.at(v)
+func (i *include) schema() yamlcfg.Schema {
+	path := yamlcfg.Scalar{Of: yamlcfg.Shape{Type: []string{"string"}, Pattern: "."}, Read: func(d *yamlcfg.Decoder, v yamlcfg.Value) {
+		yamlcfg.Name(&i.path).Decode(d, v)
+		i.at = d.At(v)
 		if text := checkPattern(i.path); text != "" {
-			d.failf(v, "%s", text)
+			d.Failf(v, "%s", text)
 			i.path = ""
 		}
-	})
-	return object{title: "include", keys: []key{{"path", path}, {"overdraw", overdraw(&i.overdraw)}}}
+	}}
+	return yamlcfg.Object{Title: "include", Keys: []yamlcfg.Key{key("path", "a file, pattern or directory, relative to this file", path), key("overdraw", "[charges](#charges-of-such-files) in files of envoyproxy/ratelimit", overdraw(&i.overdraw))}}
 }
 
 // overdraw says when a hits_addend above 0 is a charge.
-func overdraw(out *descriptor.Overdraw) schema {
-	return oneOf(out, word[descriptor.Overdraw]{"auto", descriptor.OverdrawAuto},
-		word[descriptor.Overdraw]{"never", descriptor.OverdrawNever}, word[descriptor.Overdraw]{"always", descriptor.OverdrawAlways})
+func overdraw(out *descriptor.Overdraw) yamlcfg.Schema {
+	return yamlcfg.OneOf(out, yamlcfg.Word[descriptor.Overdraw]{Text: "auto", Value: descriptor.OverdrawAuto},
+		yamlcfg.Word[descriptor.Overdraw]{Text: "never", Value: descriptor.OverdrawNever}, yamlcfg.Word[descriptor.Overdraw]{Text: "always", Value: descriptor.OverdrawAlways})
 }
 
 // checkPattern returns the mistake in a pattern; "" when there is none.
@@ -58,8 +59,8 @@ type source struct {
 	name string
 	data []byte
 	err  error
-	info fs.FileInfo // nil = it could not be read, or was in memory
-	at   place       // of the pattern that named the file; problems of reading it are reported there
+	info fs.FileInfo   // nil = it could not be read, or was in memory
+	at   yamlcfg.Place // of the pattern that named the file; problems of reading it are reported there
 
 	overdraw descriptor.Overdraw
 }
@@ -185,7 +186,7 @@ func (f *files) read(name string, i include) {
 }
 
 // full reports whether there are too many files and directories. It reports the problem once.
-func (f *files) full(name string, at place) bool {
+func (f *files) full(name string, at yamlcfg.Place) bool {
 	if len(f.dirs) < maxFiles {
 		return false
 	}

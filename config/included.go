@@ -1,13 +1,15 @@
 package config
 
-import "gopkg.in/yaml.v3"
+import (
+	"github.com/ratelimit/ratelimit/config/yamlcfg"
+)
 
 // included returns the domains of an included file. The file has a list of domains, or one domain
 // at its root, with rules or with the descriptors of envoyproxy/ratelimit.
-func included(r *report, s source) []domain {
+func included(r *yamlcfg.Report, s source) []domain {
 	var found []domain
-	d := &decoder{report: r, file: s.name, scope: s.name + ":", hidden: make(map[*yaml.Node]bool)}
-	d.source(s, includedSchema{&found})
+	d := yamlcfg.NewDecoder(r, s.name, s.name+":")
+	decode(d, s, includedSchema{&found})
 	for i := range found {
 		found[i].spec.Overdraw = s.overdraw
 	}
@@ -16,34 +18,24 @@ func included(r *report, s source) []domain {
 
 type includedSchema struct{ out *[]domain }
 
-func (s includedSchema) decode(d *decoder, v value) {
+func (s includedSchema) Decode(d *yamlcfg.Decoder, v yamlcfg.Value) {
 	switch {
-	case isNull(v.node):
-	case v.node.Kind != yaml.MappingNode:
-		d.hide(v.node) // it may be any file that was named by mistake
-		d.failf(v, "must be a mapping: {domains: […]}, or just one domain with its rules; not %s", d.describe(v.node))
-	case hasKey(v.node, "descriptors"):
+	case v.Null():
+	case !v.IsMapping():
+		d.Hide(v) // it may be any file that was named by mistake
+		d.Failf(v, "must be a mapping: {domains: […]}, or just one domain with its rules; not %s", d.Describe(v))
+	case v.Has("descriptors"):
 		*s.out = make([]domain, 1)
-		envoyFile{&(*s.out)[0]}.decode(d, v)
-	case hasKey(v.node, "domains"):
-		object{keys: []key{{"domains", domains(s.out)}}}.decode(d, v)
+		(&(*s.out)[0]).envoyFile().Decode(d, v)
+	case v.Has("domains"):
+		yamlcfg.Object{Keys: []yamlcfg.Key{key("domains", "", domains(s.out))}}.Decode(d, v)
 	default:
 		*s.out = make([]domain, 1)
-		domainSchema{&(*s.out)[0]}.decode(d, v)
+		(&(*s.out)[0]).schema().Decode(d, v)
 	}
 }
 
-func (s includedSchema) walk(path string, visit func(string)) {
-	domains(s.out).walk(path, visit)
-	envoyFile{&domain{}}.walk(path, visit)
-}
-
-// hasKey reports whether a mapping has a key.
-func hasKey(n *yaml.Node, name string) bool {
-	for i := 0; n.Kind == yaml.MappingNode && i < len(n.Content); i += 2 {
-		if n.Content[i].Value == name {
-			return true
-		}
-	}
-	return false
+// Shape describes the forms of the file.
+func (s includedSchema) Shape() *yamlcfg.Shape {
+	return &yamlcfg.Shape{AnyOf: []*yamlcfg.Shape{domains(s.out).Shape(), new(domain).envoyFile().Shape()}}
 }

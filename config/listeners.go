@@ -4,10 +4,12 @@ import (
 	"net"
 	"net/netip"
 	"strconv"
+
+	"github.com/ratelimit/ratelimit/config/yamlcfg"
 )
 
 // checkListeners refuses two listeners on one address: the second could not start.
-func (f *file) checkListeners(d *decoder) {
+func (f *file) checkListeners(d *yamlcfg.Decoder) {
 	type listener struct{ path, address string }
 	c := &f.cfg.Server
 	all := []listener{{"server.grpc.address", c.GRPC.Address}, {"server.http.address", c.HTTP.Address}}
@@ -17,7 +19,7 @@ func (f *file) checkListeners(d *decoder) {
 	for i, l := range all {
 		for _, earlier := range all[:i] {
 			if overlap(earlier.address, l.address) {
-				d.fail(d.find(l.path), "is %s, where %s listens already, %s: give one of them another port", l.address, earlier.path, earlier.address)
+				d.Fail(d.Find(l.path), "is %s, where %s listens already, %s: give one of them another port", l.address, earlier.path, earlier.address)
 			}
 		}
 	}

@@ -11,9 +11,7 @@ import (
 	"slices"
 	"time"
 
-	"gopkg.in/yaml.v3"
-
-	"github.com/ratelimit/ratelimit/internal/regular"
+	"github.com/ratelimit/ratelimit/config/yamlcfg"
 	"github.com/ratelimit/ratelimit/pkg/descriptor"
 	"github.com/ratelimit/ratelimit/pkg/limiter"
 )
@@ -53,11 +51,11 @@ type Options struct {
 }
 
 // Load reads a configuration and the files that it includes. With path "" there is no file: the
-// domains are those of Options.Rules, with the defaults or Options.Demo. The error is [Problems],
+// domains are those of Options.Rules, with the defaults or Options.Demo. The error is [yamlcfg.Problems],
 // with all mistakes in all files. A configuration without a domain would limit nothing, so it is an
 // error too.
 func Load(path string, o Options) (*Config, error) {
-	l := load(regular.Host{}, filepath.ToSlash(path), nil, o)
+	l := load(HostFS{}, filepath.ToSlash(path), nil, o)
 	l.cfg.origin.remember(l.read)
 	return l.result()
 }
@@ -76,7 +74,7 @@ func Parse(name string, data []byte, files fs.FS) (*Config, error) {
 // loaded is the result of one attempt to load.
 type loaded struct {
 	cfg      *Config
-	problems Problems // not empty: cfg cannot be used
+	problems yamlcfg.Problems // not empty: cfg cannot be used
 
 	includes []include // all includes, read or not
 	keys     []string  // the names of files with keys
@@ -116,11 +114,10 @@ func load(fsys fs.FS, main string, data []byte, o Options) loaded {
 	}
 	in := newReader(fsys)
 	self := in.main(main, data)
-	r := newReport()
-	f := &file{cfg: defaults(o)}
-	f.reservation.ttl = &f.cfg.Reservation.TTL
-	d := &decoder{report: r, file: main, hidden: make(map[*yaml.Node]bool)}
-	d.source(self, mainSchema{f.schema()})
+	r := yamlcfg.NewReport()
+	f := newFile(o)
+	d := yamlcfg.NewDecoder(r, main, "")
+	decode(d, self, mainSchema{f.schema()})
 
 	l := loaded{cfg: f.cfg, includes: f.allIncludes(main, own, r, o)}
 	found := readIncludes(in, main, l.includes)
@@ -147,35 +144,33 @@ func load(fsys fs.FS, main string, data []byte, o Options) loaded {
 	if o.budgets {
 		f.checkOnlyBudgets(main, own, r)
 	}
-	if inFile && !o.budgets && len(r.errors) == 0 && len(f.domains) == 0 {
-		r.fail(place{file: main}, "has no domain, nor has a file that it includes: nothing would be limited; the domains stand under domains, or in files under include")
+	if inFile && !o.budgets && r.Sound() && len(f.domains) == 0 {
+		r.Fail(yamlcfg.Place{File: main}, "has no domain, nor has a file that it includes: nothing would be limited; the domains stand under domains, or in files under include")
 	}
-	l.problems = r.all()
-	r.warnings.sort()
-	l.cfg.Warnings = r.warnings
+	l.problems = r.All()
+	l.cfg.Warnings = r.Warned()
 	return l
 }
 
-// source decodes a file, if it could be read.
-func (d *decoder) source(s source, root schema) {
-	d.places[d.scope] = place{file: s.name}
+// decode decodes a file, if it could be read.
+func decode(d *yamlcfg.Decoder, s source, root yamlcfg.Schema) {
 	if s.err != nil {
 		at := s.at
-		if at.file == "" {
-			d.fail(place{file: s.name}, "%s", unreadable(s.err))
+		if at.File == "" {
+			d.Fail(yamlcfg.Place{File: s.name}, "%s", unreadable(s.err))
 			return
 		}
-		d.fail(at, "%s %s", s.name, unreadable(s.err))
+		d.Fail(at, "%s %s", s.name, unreadable(s.err))
 		return
 	}
-	if v, ok := d.parse(s.data); ok {
-		root.decode(d, v)
+	if v, ok := d.Parse(s.data); ok {
+		root.Decode(d, v)
 	}
 }
 
 // allIncludes returns the includes of the file and of the options, as absolute paths or relative to
 // the working directory.
-func (f *file) allIncludes(main string, own bool, r *report, o Options) []include {
+func (f *file) allIncludes(main string, own bool, r *yamlcfg.Report, o Options) []include {
 	var all []include
 	for _, i := range f.includes {
 		if i.path != "" && own {
@@ -187,7 +182,7 @@ func (f *file) allIncludes(main string, own bool, r *report, o Options) []includ
 	}
 	for _, name := range o.Rules {
 		if text := checkPattern(name); text != "" {
-			r.fail(place{file: name}, "%s", text)
+			r.Fail(yamlcfg.Place{File: name}, "%s", text)
 			continue
 		}
 		all = append(all, include{path: filepath.ToSlash(name)})
@@ -197,37 +192,37 @@ func (f *file) allIncludes(main string, own bool, r *report, o Options) []includ
 
 // finish completes the configuration and compiles its rules. It compiles rules with mistakes of
 // decoding too, as they may have others.
-func (f *file) finish(d *decoder) {
+func (f *file) finish(d *yamlcfg.Decoder) {
 	c := f.cfg
 	f.limits.static(&c.Static)
 	c.Budgets.Set = f.limits.budgets()
 	checkHierarchy(d, f.limits.entities)
 	f.checkListeners(d)
-	specs := f.specs(d.report)
-	if d.incomplete {
+	specs := f.specs(d.Report)
+	if d.Incomplete {
 		return
 	}
 	rules, problems := descriptor.Compile(specs, byName(f.plans))
-	decoding := d.errors
+	decoding := d.Errors
 	for _, p := range problems {
-		if !d.echoes(p.Path, decoding) {
-			d.fail(d.find(p.Path), "%s", p.Text)
+		if !echoes(d.Report, p.Path, decoding) {
+			d.Fail(d.Find(p.Path), "%s", p.Text)
 		}
 	}
-	if len(d.errors) > 0 {
+	if !d.Sound() {
 		return
 	}
 	c.Rules = rules
 	for _, p := range rules.Warnings() {
-		d.warn(d.find(p.Path), "%s", p.Text)
+		d.Warn(d.Find(p.Path), "%s", p.Text)
 	}
-	f.warnings(d.report, specs)
-	c.remember(d.report)
+	f.warnings(d.Report, specs)
+	c.remember(d.Report)
 }
 
 // specs returns the domains to compile, each once.
-func (f *file) specs(r *report) []descriptor.DomainSpec {
-	first := make(map[string]place, len(f.domains))
+func (f *file) specs(r *yamlcfg.Report) []descriptor.DomainSpec {
+	first := make(map[string]yamlcfg.Place, len(f.domains))
 	specs := make([]descriptor.DomainSpec, 0, len(f.domains))
 	f.cfg.ruleless = make(map[string]bool)
 	for _, dom := range f.domains {
@@ -237,7 +232,7 @@ func (f *file) specs(r *report) []descriptor.DomainSpec {
 		case name == "": // reported; the mistakes in its rules are not yet
 			dom.spec.Domain = dom.spec.Path
 		case twice:
-			r.fail(dom.at, "the domain %q stands at %s:%d already: give it once, with the rules of both", name, at.file, at.line)
+			r.Fail(dom.at, "the domain %q stands at %s:%d already: give it once, with the rules of both", name, at.File, at.Line)
 			dom.spec.Domain = dom.spec.Path
 		default:
 			first[name] = dom.at

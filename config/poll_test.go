@@ -16,8 +16,6 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
-
-	"github.com/ratelimit/ratelimit/internal/regular"
 )
 
 // polled is a configuration that is watched by comparing contents only, in fake time.
@@ -257,7 +255,7 @@ func TestIrregularFiles(t *testing.T) {
 		} {
 			want := want
 			if name == "key" {
-				want = strings.Replace(want, errTooLarge.Error(), regular.ErrTooLarge.Error(), 1)
+				want = strings.Replace(want, errTooLarge.Error(), ErrFileTooLarge.Error(), 1)
 			}
 			if name == "rules.d/a.yaml" && strings.Contains(want, "directory") {
 				continue // a pattern leaves directories out
@@ -298,7 +296,7 @@ func TestFilesAreBoundedTogether(t *testing.T) {
 		t.Errorf("three files of a third and more: got %.300v, want %s", err, want)
 	}
 
-	many := &files{reader: newReader(regular.Host{}), seen: map[string]bool{}}
+	many := &files{reader: newReader(HostFS{}), seen: map[string]bool{}}
 	many.dirs = slices.Repeat([]string{dir}, maxFiles)
 	many.directory(include{}, dir, nil)
 	many.read(main, include{})
@@ -310,7 +308,7 @@ func TestFilesAreBoundedTogether(t *testing.T) {
 // vanishing is the file system of the machine. While gone is set, a file vanishes after it was
 // found and before it is read.
 type vanishing struct {
-	regular.Host
+	HostFS
 
 	name string
 	gone *atomic.Bool
@@ -320,7 +318,7 @@ func (v vanishing) Open(name string) (fs.File, error) {
 	if name == v.name && v.gone.Load() {
 		return nil, &fs.PathError{Op: "open", Path: name, Err: fs.ErrNotExist}
 	}
-	return v.Host.Open(name)
+	return v.HostFS.Open(name)
 }
 
 // TestVanishingFile loses an included file in the middle of a reload. This is an error, and no

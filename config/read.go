@@ -4,8 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-
-	"github.com/ratelimit/ratelimit/internal/regular"
 )
 
 const (
@@ -28,8 +26,8 @@ func newReader(fsys fs.FS) reader { return reader{fsys: fsys, left: maxBytes} }
 
 // file reads a file.
 func (r *reader) file(name string) source {
-	data, info, err := regular.ReadFS(r.fsys, name, r.left)
-	if errors.Is(err, regular.ErrTooLarge) {
+	data, info, err := ReadFSFile(r.fsys, name, r.left)
+	if errors.Is(err, ErrFileTooLarge) {
 		err = errTooLarge
 	}
 	r.left -= int64(len(data))
@@ -49,14 +47,14 @@ func (r *reader) key(name string) source {
 	if r.fsys == nil {
 		return source{name: name, err: fs.ErrNotExist}
 	}
-	data, info, err := regular.ReadFS(r.fsys, name, maxKeyBytes)
+	data, info, err := ReadFSFile(r.fsys, name, maxKeyBytes)
 	return source{name: name, data: data, info: info, err: err}
 }
 
 // unreadable returns the reason why a file could not be read.
 func unreadable(err error) string {
 	switch {
-	case errors.Is(err, errTooLarge), errors.Is(err, errTooMany), errors.Is(err, regular.ErrIrregular), errors.Is(err, regular.ErrTooLarge):
+	case errors.Is(err, errTooLarge), errors.Is(err, errTooMany), errors.Is(err, ErrIrregular), errors.Is(err, ErrFileTooLarge):
 		return err.Error()
 	case errors.Is(err, fs.ErrNotExist):
 		return "does not exist"

@@ -1,52 +1,39 @@
 package config
 
 import (
-	"github.com/ratelimit/ratelimit/pkg/budget"
+	"github.com/ratelimit/ratelimit/config/yamlcfg"
 	"github.com/ratelimit/ratelimit/pkg/limiter"
 )
 
-// budgetSchema is the budget of a limit: tokens for each hour, day and month.
-type budgetSchema struct {
-	out     *[]limiter.Budget // without the name of the limit
-	allowed bool
-}
-
-func (s budgetSchema) decode(d *decoder, v value) {
-	if !s.allowed {
-		d.failf(v, "cannot stand on a limit of a rule or a plan, for usage is counted by entity and resource: put it on the same limit under limits, at system, resources or entities")
-		return
-	}
+// budget is the budget of a limit, without its name: tokens for each hour, day and month.
+func budget(out *[]limiter.Budget, allowed bool) yamlcfg.Schema {
 	var tokens [limiter.UsageMonth + 1]int64
-	before := d.failures()
-	s.object(&tokens).decode(d, v)
-	for _, w := range limiter.UsageWindows() {
-		if tokens[w] > 0 {
-			*s.out = append(*s.out, limiter.Budget{Window: w, Tokens: tokens[w]})
-		}
+	windows := yamlcfg.Object{Title: "budget", Keys: []yamlcfg.Key{
+		key("hour", "tokens in each hour of UTC, for each entity and resource", yamlcfg.Integer(&tokens[limiter.UsageHour], 1, limiter.MaxTokens)),
+		key("day", "in each day", yamlcfg.Integer(&tokens[limiter.UsageDay], 1, limiter.MaxTokens)),
+		key("month", "in each month", yamlcfg.Integer(&tokens[limiter.UsageMonth], 1, limiter.MaxTokens)),
+	}, OneOf: []string{"hour", "day", "month"}, Missing: "needs hour, day or month, such as {month: 50_000_000}"}.Then(
+		func(*yamlcfg.Decoder, yamlcfg.Value, bool) {
+			for _, w := range limiter.UsageWindows() {
+				if tokens[w] > 0 {
+					*out = append(*out, limiter.Budget{Window: w, Tokens: tokens[w]})
+				}
+			}
+		})
+	if allowed {
+		return windows
 	}
-	if len(*s.out) == 0 && d.failures() == before {
-		d.failf(v, "needs hour, day or month, such as {month: 50_000_000}")
-	}
-}
-
-func (budgetSchema) object(tokens *[limiter.UsageMonth + 1]int64) object {
-	o := object{title: "budget"}
-	for _, w := range limiter.UsageWindows() {
-		o.keys = append(o.keys, key{w.String(), integer(&tokens[w], 1, limiter.MaxTokens)})
-	}
-	return o
-}
-
-func (s budgetSchema) walk(path string, visit func(string)) {
-	s.object(new([limiter.UsageMonth + 1]int64)).walk(path, visit)
+	return yamlcfg.Scalar{Of: *windows.Shape(), Read: func(d *yamlcfg.Decoder, v yamlcfg.Value) {
+		d.Failf(v, "cannot stand on a limit of a rule or a plan, for usage is counted by entity and resource: put it on the same limit under limits, at system, resources or entities")
+	}}
 }
 
 // budgetsOf returns the budgets of limits that are sound; nil for none.
-func budgetsOf(entries []entry[namedLimit]) *limiter.Budgets {
+func budgetsOf(entries []yamlcfg.Entry[namedLimit]) *limiter.Budgets {
 	var all []limiter.Budget
 	for _, e := range entries {
-		for _, b := range e.value.budgets {
-			b.Limit = e.name
+		for _, b := range e.Value.budgets {
+			b.Limit = e.Name
 			all = append(all, b)
 		}
 	}
@@ -58,7 +45,7 @@ func budgetsOf(entries []entry[namedLimit]) *limiter.Budgets {
 }
 
 // budgets returns the budgets of the file by their place; nil for none.
-func (s *limitsSection) budgets() *budget.Set {
+func (s *limitsSection) budgets() *limiter.BudgetSet {
 	at := make(map[limiter.Ref]*limiter.Budgets)
 	add := func(ref limiter.Ref, l level) {
 		if l.budgets != nil {
@@ -67,15 +54,15 @@ func (s *limitsSection) budgets() *budget.Set {
 	}
 	add(limiter.SystemLimitsRef(), s.system)
 	for _, r := range s.resources {
-		add(limiter.ResourceLimitsRef(r.name), r.value)
+		add(limiter.ResourceLimitsRef(r.Name), r.Value)
 	}
 	for _, e := range s.entities {
-		for _, r := range e.value.limits {
-			add(limiter.EntityLimitsRef(e.name, r.name), r.value)
+		for _, r := range e.Value.limits {
+			add(limiter.EntityLimitsRef(e.Name, r.Name), r.Value)
 		}
 	}
 	if len(at) == 0 {
 		return nil
 	}
-	return budget.NewSet(at)
+	return limiter.NewBudgetSet(at)
 }

@@ -4,12 +4,13 @@ import (
 	"encoding/base64"
 	"net/url"
 
-	"github.com/ratelimit/ratelimit/pkg/budget"
+	"github.com/ratelimit/ratelimit/config/yamlcfg"
+	"github.com/ratelimit/ratelimit/pkg/limiter"
 )
 
 // Budgets are the budgets of limits, and the webhook that gets their events.
 type Budgets struct {
-	Set     *budget.Set // of the limits of the file; nil = none
+	Set     *limiter.BudgetSet // of the limits of the file; nil = none
 	Webhook Webhook
 }
 
@@ -26,47 +27,38 @@ type budgets struct {
 	called bool // the webhook is given and valid; its key is not read yet
 }
 
-func (b *budgets) schema() schema { return budgetsSchema{b} }
-
-// budgetsSchema is the section. The budgets themselves stand on limits.
-type budgetsSchema struct{ out *budgets }
-
-func (s budgetsSchema) decode(d *decoder, v value) {
-	o := s.object()
-	o.keys = append(o.keys, key{"limits", scalar(func(d *decoder, v value) {
-		d.failf(v, "are not given here: a budget stands on its limit, such as limits: {system: {tokens: {rate: 100/minute, budget: {month: 50_000_000}}}}")
-	})})
-	o.decode(d, v)
+// schema is the section. The budgets themselves stand on limits.
+func (b *budgets) schema() yamlcfg.Schema {
+	return elsewhere{yamlcfg.Object{Keys: []yamlcfg.Key{key("webhook", "receiver of the events", yamlcfg.Confidential{Schema: b.webhook()})}}}
 }
 
-func (s budgetsSchema) object() object {
-	return object{keys: []key{{"webhook", confidential{webhookSchema(s)}}}}
+// elsewhere is the section with a hint for limits, which stand elsewhere.
+type elsewhere struct{ yamlcfg.Object }
+
+// Decode reads the section.
+func (s elsewhere) Decode(d *yamlcfg.Decoder, v yamlcfg.Value) {
+	s.Keys = append(s.Keys, key("limits", "", yamlcfg.Scalar{Read: func(d *yamlcfg.Decoder, v yamlcfg.Value) {
+		d.Failf(v, "are not given here: a budget stands on its limit, such as limits: {system: {tokens: {rate: 100/minute, budget: {month: 50_000_000}}}}")
+	}}))
+	s.Object.Decode(d, v)
 }
 
-func (s budgetsSchema) walk(path string, visit func(string)) { s.object().walk(path, visit) }
-
-// webhookSchema is a URL and a key.
-type webhookSchema struct{ out *budgets }
-
-func (s webhookSchema) decode(d *decoder, v value) {
-	before := d.failures()
-	s.object().decode(d, v)
-	switch b := s.out; {
-	case d.failures() > before || isNull(v.node):
-	case b.url == "" || b.key.text == "" && b.key.file == "":
-		d.failf(v, "needs url, and key: {file: ...}, which signs the calls")
-	case !isWebhook(b.url):
-		d.fail(d.find(join(v.path, "url")), "must be a URL of scheme, host and path, such as https://alerts.example.com/ratelimit, without a user and a fragment")
-	default:
-		b.called = true
-	}
+// webhook is a URL and a key.
+func (b *budgets) webhook() yamlcfg.Schema {
+	return yamlcfg.Object{Title: "webhook", Needs: []string{"url", "key"}, Keys: []yamlcfg.Key{
+		key("url", "never logged", yamlcfg.Name(&b.url)), key("key", "signs the calls; text or `{file: …}`", b.key.schema()),
+	}}.Then(func(d *yamlcfg.Decoder, v yamlcfg.Value, sound bool) {
+		switch {
+		case !sound || v.Null():
+		case b.url == "" || b.key.text == "" && b.key.file == "":
+			d.Failf(v, "needs url, and key: {file: ...}, which signs the calls")
+		case !isWebhook(b.url):
+			d.Fail(d.Find(yamlcfg.Join(v.Path, "url")), "must be a URL of scheme, host and path, such as https://alerts.example.com/ratelimit, without a user and a fragment")
+		default:
+			b.called = true
+		}
+	})
 }
-
-func (s webhookSchema) object() object {
-	return object{title: "webhook", keys: []key{{"url", name(&s.out.url)}, {"key", sealingKeySchema{&s.out.key}}}}
-}
-
-func (s webhookSchema) walk(path string, visit func(string)) { s.object().walk(path, visit) }
 
 func isWebhook(text string) bool {
 	u, err := url.Parse(text)
@@ -74,7 +66,7 @@ func isWebhook(text string) bool {
 }
 
 // read completes the webhook, and returns the file of its key as a source.
-func (b *budgets) read(in *reader, main string, out *Budgets, report *report) []source {
+func (b *budgets) read(in *reader, main string, out *Budgets, report *yamlcfg.Report) []source {
 	if !b.called {
 		return nil
 	}
@@ -82,7 +74,7 @@ func (b *budgets) read(in *reader, main string, out *Budgets, report *report) []
 	if key, ok := webhookKey(text); ok {
 		out.Webhook = Webhook{URL: b.url, Key: key}
 	} else if text != "" || b.key.file == "" {
-		report.fail(b.key.at, "is no key: 32 to 64 random bytes in base64: openssl rand -base64 32")
+		report.Fail(b.key.at, "is no key: 32 to 64 random bytes in base64: openssl rand -base64 32")
 	}
 	return sources
 }

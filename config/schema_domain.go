@@ -3,103 +3,94 @@ package config
 import (
 	"slices"
 
-	"gopkg.in/yaml.v3"
-
+	"github.com/ratelimit/ratelimit/config/yamlcfg"
 	"github.com/ratelimit/ratelimit/pkg/descriptor"
 )
 
 // domain is a domain in the form of the file.
 type domain struct {
 	spec descriptor.DomainSpec
-	at   place // of its name
-	deny *bool // nil = the configuration's setting for all domains
-	says bool  // there is a list of rules, which may be empty
+	at   yamlcfg.Place // of its name
+	deny *bool         // nil = the configuration's setting for all domains
+	says bool          // there is a list of rules, which may be empty
 }
 
 // domains is a list of domains.
-func domains(out *[]domain) schema {
-	return list[domain]{out: out, item: func(dom *domain) schema { return domainSchema{dom} }}
+func domains(out *[]domain) yamlcfg.Schema {
+	return yamlcfg.List[domain]{Out: out, Item: (*domain).schema}
 }
 
-type domainSchema struct{ out *domain }
-
-func (s domainSchema) decode(d *decoder, v value) {
-	spec := &s.out.spec
-	spec.Path = d.scope + v.path
+func (dom *domain) schema() yamlcfg.Schema {
+	spec := &dom.spec
 	var deny, denyGiven bool
 	var rules []rule
-	before := d.failures()
-	s.object(&rules, given{unmatched(&deny), &denyGiven}).decode(d, v)
-	if spec.Domain == "" && d.failures() == before {
-		d.failf(v, "needs domain, the name that the gateway's rate limit filter sends")
-	}
-	s.out.at = d.find(d.scope + join(v.path, "domain"))
-	if denyGiven {
-		s.out.deny = &deny
-	}
-	for i := range rules {
-		spec.Rules = append(spec.Rules, rules[i].spec)
-	}
+	return yamlcfg.Object{Title: "domain", Needs: []string{"domain"}, Missing: needsDomain, Keys: []yamlcfg.Key{
+		key("domain", "the domain of the gateway's filter", yamlcfg.Name(&spec.Domain)),
+		key("namespace", "the tenant of buckets, entities and limits; namespaces share nothing", yamlcfg.Name(&spec.Namespace)),
+		key("unmatched", "for its descriptors without a rule", yamlcfg.Given{Schema: unmatched(&deny), Out: &denyGiven}),
+		key("resources", "[lists of resources](#lists-of-resources), for rules without their own", listed(&spec.Resources)),
+		key("rules", "the rules, in order", yamlcfg.ListGiven{Schema: yamlcfg.List[rule]{Out: &rules, Item: (*rule).schema}, Out: &dom.says}),
+	}}.Then(func(d *yamlcfg.Decoder, v yamlcfg.Value, _ bool) {
+		spec.Path = d.Scope + v.Path
+		dom.at = d.Find(d.Scope + yamlcfg.Join(v.Path, "domain"))
+		if denyGiven {
+			dom.deny = &deny
+		}
+		for i := range rules {
+			spec.Rules = append(spec.Rules, rules[i].spec)
+		}
+	})
 }
 
-func (s domainSchema) object(rules *[]rule, deny schema) object {
-	return object{title: "domain", keys: []key{
-		{"domain", name(&s.out.spec.Domain)},
-		{"namespace", name(&s.out.spec.Namespace)},
-		{"unmatched", deny},
-		{"resources", listed(&s.out.spec.Resources)},
-		{"rules", listGiven{list[rule]{out: rules, item: func(r *rule) schema { return ruleSchema{r} }}, &s.out.says}},
-	}}
-}
-
-func (s domainSchema) walk(path string, visit func(string)) {
-	s.object(new([]rule), unmatched(new(bool))).walk(path, visit)
-}
+const needsDomain = "needs domain, the name that the gateway's rate limit filter sends"
 
 // rule is a rule in the form of the file.
 type rule struct {
 	spec descriptor.RuleSpec
 
-	match  []entry[descriptor.MatchSpec]
+	match  []yamlcfg.Entry[descriptor.MatchSpec]
 	flat   take
 	takes  []take
-	settle []entry[descriptor.ConsumeSpec]
+	settle []yamlcfg.Entry[descriptor.ConsumeSpec]
 }
 
-type ruleSchema struct{ out *rule }
+func (r *rule) schema() yamlcfg.Schema {
+	return r.object().Then(func(d *yamlcfg.Decoder, v yamlcfg.Value, sound bool) {
+		before := d.Failures()
+		r.finish(d, v)
+		if !sound || d.Failures() > before {
+			d.Unsound[r.spec.Path] = true
+		}
+	})
+}
 
-func (s ruleSchema) decode(d *decoder, v value) {
-	r := s.out
-	before := d.failures()
-	s.object().decode(d, v)
-	r.spec.Path = d.scope + v.path
+// finish puts the parts of the rule together.
+func (r *rule) finish(d *yamlcfg.Decoder, v yamlcfg.Value) {
+	r.spec.Path = d.Scope + v.Path
 	for _, m := range r.match {
-		if m.name == "*" {
-			s.open(d, m)
+		if m.Name == "*" {
+			r.open(d, m)
 			continue
 		}
-		m.value.Path = d.scope + m.path
-		m.value.Key, m.value.Optional = cutOptional(m.name)
-		r.spec.Match = append(r.spec.Match, m.value)
+		m.Value.Path = d.Scope + m.Path
+		m.Value.Key, m.Value.Optional = cutOptional(m.Name)
+		r.spec.Match = append(r.spec.Match, m.Value)
 	}
 	r.spec.Settle = specs(r.settle)
-	r.spec.Takes = append(r.spec.Takes, r.flat.specs(d.scope+v.path)...)
+	r.spec.Takes = append(r.spec.Takes, r.flat.specs(d.Scope+v.Path)...)
 	if len(r.spec.Takes) > 0 && len(r.takes) > 0 {
-		d.failf(v, "has takes, and entity, resource, parent, limits, consume or reserve beside it: move them into takes")
+		d.Failf(v, "has takes, and entity, resource, parent, limits, consume or reserve beside it: move them into takes")
 	}
 	for i := range r.takes {
 		r.spec.Takes = append(r.spec.Takes, r.takes[i].specs(r.takes[i].path)...)
 	}
-	if d.failures() > before {
-		d.unsound[r.spec.Path] = true
-	}
 }
 
 // open notes that descriptors with other keys match too.
-func (s ruleSchema) open(d *decoder, m entry[descriptor.MatchSpec]) {
-	s.out.spec.Open = true
-	if m.value.Value != "*" {
-		d.fail(d.find(d.scope+m.path), `must be "*": the key "*" says that other keys may follow, with any value`)
+func (r *rule) open(d *yamlcfg.Decoder, m yamlcfg.Entry[descriptor.MatchSpec]) {
+	r.spec.Open = true
+	if m.Value.Value != "*" {
+		d.Fail(d.Find(d.Scope+m.Path), `must be "*": the key "*" says that other keys may follow, with any value`)
 	}
 }
 
@@ -111,53 +102,45 @@ func cutOptional(key string) (string, bool) {
 	return key, false
 }
 
-func (s ruleSchema) object() object {
-	r := s.out
-	match := func(m *descriptor.MatchSpec) schema { return matchSchema{m} }
-	return object{title: "rule", keys: slices.Concat([]key{
-		{"name", name(&r.spec.Name)},
-		{"match", dict[descriptor.MatchSpec]{out: &r.match, what: "a descriptor's entry", item: match}},
-	}, r.flat.keys(), []key{
-		{"takes", list[take]{out: &r.takes, item: func(t *take) schema { return takeSchema{t} }}},
-		{"unlimited", boolean(&r.spec.Unlimited)},
-		{"overdraw", boolean(&r.spec.Overdraw)},
-		{"settle", amounts(&r.settle, byHits)},
-		{"override", limitName(&r.spec.Override)},
-		{"mode", oneOf(&r.spec.Shadow, word[bool]{"enforce", false}, word[bool]{"shadow", true})},
-		{"on_unavailable", policy(&r.spec.OnUnavailable)},
-		{"local", local(&r.spec.LocalShare)},
-		{"lease", leaseSchema{&r.spec.Lease}},
+func (r *rule) object() yamlcfg.Object {
+	return yamlcfg.Object{Title: "rule", Keys: slices.Concat([]yamlcfg.Key{
+		key("name", "name in metrics, logs and answers", yamlcfg.Name(&r.spec.Name)),
+		key("match", "a [pattern](#how-a-call-is-decided) for each key", yamlcfg.Dict[descriptor.MatchSpec]{Out: &r.match, What: "a descriptor's entry", Item: match}),
+	}, r.flat.keys(), []yamlcfg.Key{
+		key("takes", "several buckets, all or nothing, each with `entity`, `resource`, `resources`, `parent`, `limits`, `consume`, `reserve`", yamlcfg.List[take]{Out: &r.takes, Item: (*take).schema}),
+		key("unlimited", "admits the descriptor, takes nothing; others of the call are still decided", yamlcfg.Bool(&r.spec.Unlimited)),
+		key("overdraw", "an explicit number of hits above 0 is a charge, taken whatever is left; 0 peeks", yamlcfg.Bool(&r.spec.Overdraw)),
+		key("settle", "settles the reservation of the entry `reservation_id`, once; the descriptor needs a number", amounts(&r.settle, byHits)),
+		key("override", "the limit that Envoy's `limit` of a descriptor replaces", limitName(&r.spec.Override)),
+		key("mode", "`shadow`: own buckets, no denials, no usage, reports would-be denials; the search for a rule goes on", yamlcfg.OneOf(&r.spec.Shadow, yamlcfg.Word[bool]{Text: "enforce", Value: false}, yamlcfg.Word[bool]{Text: "shadow", Value: true})),
+		key("on_unavailable", "the answer while the store is unavailable", yamlcfg.Given{Schema: policy(&r.spec.OnUnavailable), Out: new(bool)}),
+		key("local", "settings of `local`", local(&r.spec.LocalShare)),
+		key("lease", "[token leases](#token-leases) of a fleet, for the rule's buckets and their parents'; `embedded` leases nothing", lease(&r.spec.Lease)),
 	})}
 }
 
-func (s ruleSchema) walk(path string, visit func(string)) { s.object().walk(path, visit) }
-
-// matchSchema is a pattern for a value: text, {regex: …} or {cidr: …}.
-type matchSchema struct{ out *descriptor.MatchSpec }
-
-func (s matchSchema) decode(d *decoder, v value) {
-	if v.node.Kind != yaml.MappingNode {
-		if v.node.Kind != yaml.ScalarNode || isNull(v.node) {
-			d.failf(v, `must be text, {regex: "…"} or {cidr: ["…"]}, not %s`, d.describe(v.node))
-			return
-		}
-		literal(&s.out.Value).decode(d, v)
-		return
-	}
-	before := d.failures()
-	s.object().decode(d, v)
-	regex, cidr := s.out.Regex != "", len(s.out.CIDR) > 0
-	switch {
-	case d.failures() > before:
-	case regex && cidr:
-		d.failf(v, "has regex and cidr: keep one; another rule can have the other")
-	case !regex && !cidr:
-		d.failf(v, "needs regex or cidr")
+// match is a pattern for a value: text, {regex: …} or {cidr: …}.
+func match(out *descriptor.MatchSpec) yamlcfg.Schema {
+	text := yamlcfg.Literal(&out.Value)
+	return yamlcfg.Either{
+		Mapping: yamlcfg.Object{Title: "match", OneOf: []string{"regex", "cidr"}, Keys: []yamlcfg.Key{
+			key("regex", "for the whole value", yamlcfg.Name(&out.Regex)), key("cidr", "blocks of addresses", yamlcfg.Names(&out.CIDR)),
+		}}.Then(func(d *yamlcfg.Decoder, v yamlcfg.Value, sound bool) {
+			regex, cidr := out.Regex != "", len(out.CIDR) > 0
+			switch {
+			case !sound:
+			case regex && cidr:
+				d.Failf(v, "has regex and cidr: keep one; another rule can have the other")
+			case !regex && !cidr:
+				d.Failf(v, "needs regex or cidr")
+			}
+		}),
+		Other: yamlcfg.Scalar{Of: *text.Shape(), Read: func(d *yamlcfg.Decoder, v yamlcfg.Value) {
+			if !v.IsScalar() || v.Null() {
+				d.Failf(v, `must be text, {regex: "…"} or {cidr: ["…"]}, not %s`, d.Describe(v))
+				return
+			}
+			text.Decode(d, v)
+		}},
 	}
 }
-
-func (s matchSchema) object() object {
-	return object{title: "match", keys: []key{{"regex", name(&s.out.Regex)}, {"cidr", names(&s.out.CIDR)}}}
-}
-
-func (s matchSchema) walk(path string, visit func(string)) { s.object().walk(path, visit) }

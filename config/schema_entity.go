@@ -1,14 +1,15 @@
 package config
 
 import (
+	"github.com/ratelimit/ratelimit/config/yamlcfg"
 	"github.com/ratelimit/ratelimit/pkg/limiter"
 )
 
 // limitsSection is the limits of the file by level.
 type limitsSection struct {
 	system    level
-	resources []entry[level]
-	entities  []entry[entity]
+	resources []yamlcfg.Entry[level]
+	entities  []yamlcfg.Entry[entity]
 }
 
 // level is the limits, and their budgets, at one place of the file.
@@ -17,27 +18,27 @@ type level struct {
 	budgets *limiter.Budgets
 }
 
-func (l *level) schema() schema { return limitsSchema{&l.limits, &l.budgets} }
+func (l *level) schema() yamlcfg.Schema { return limitsSchema{&l.limits, &l.budgets} }
 
-func (s *limitsSection) schema() schema {
-	return object{keys: []key{
-		{"system", s.system.schema()},
-		{"resources", dict[level]{out: &s.resources, what: "a resource", item: (*level).schema}},
-		{"entities", dict[entity]{out: &s.entities, what: "an entity", item: func(e *entity) schema { return e.schema() }}},
+func (s *limitsSection) schema() yamlcfg.Schema {
+	return yamlcfg.Object{Keys: []yamlcfg.Key{
+		key("system", "for everything without limits of its own", s.system.schema()),
+		key("resources", "by resource", yamlcfg.Dict[level]{Out: &s.resources, What: "a resource", Item: (*level).schema}),
+		key("entities", "entities, by their names in rules", yamlcfg.Dict[entity]{Out: &s.entities, What: "an entity", Item: func(e *entity) yamlcfg.Schema { return e.schema() }}),
 	}}
 }
 
 type entity struct {
 	parent  string
 	cascade bool
-	limits  []entry[level]
+	limits  []yamlcfg.Entry[level]
 }
 
-func (e *entity) schema() schema {
-	return object{title: "entity", keys: []key{
-		{"parent", name(&e.parent)},
-		{"cascade", boolean(&e.cascade)},
-		{"limits", dict[level]{out: &e.limits, what: "a resource", item: (*level).schema}},
+func (e *entity) schema() yamlcfg.Schema {
+	return yamlcfg.Object{Title: "entity", Keys: []yamlcfg.Key{
+		key("parent", "the entity above; the file need not have it", yamlcfg.Name(&e.parent)),
+		key("cascade", "its parent consumes the same", yamlcfg.Bool(&e.cascade)),
+		key("limits", "by resource; `_default_` is every other one", yamlcfg.Dict[level]{Out: &e.limits, What: "a resource", Item: (*level).schema}),
 	}}
 }
 
@@ -47,25 +48,25 @@ func (s *limitsSection) static(out *limiter.Static) {
 	out.Resources = byName(limitsOf(s.resources))
 	out.Entities = make(map[string]limiter.StaticEntity, len(s.entities))
 	for _, e := range s.entities {
-		out.Entities[e.name] = limiter.StaticEntity{
-			Parent: e.value.parent, Cascade: e.value.cascade, Limits: byName(limitsOf(e.value.limits)),
+		out.Entities[e.Name] = limiter.StaticEntity{
+			Parent: e.Value.parent, Cascade: e.Value.cascade, Limits: byName(limitsOf(e.Value.limits)),
 		}
 	}
 }
 
-func byName(entries []entry[*limiter.Limits]) map[string]*limiter.Limits {
+func byName(entries []yamlcfg.Entry[*limiter.Limits]) map[string]*limiter.Limits {
 	m := make(map[string]*limiter.Limits, len(entries))
 	for _, e := range entries {
-		m[e.name] = e.value
+		m[e.Name] = e.Value
 	}
 	return m
 }
 
 // limitsOf returns the limits of levels.
-func limitsOf(levels []entry[level]) []entry[*limiter.Limits] {
-	all := make([]entry[*limiter.Limits], len(levels))
+func limitsOf(levels []yamlcfg.Entry[level]) []yamlcfg.Entry[*limiter.Limits] {
+	all := make([]yamlcfg.Entry[*limiter.Limits], len(levels))
 	for i, l := range levels {
-		all[i] = entry[*limiter.Limits]{l.name, l.path, l.value.limits}
+		all[i] = yamlcfg.Entry[*limiter.Limits]{Name: l.Name, Path: l.Path, Value: l.Value.limits}
 	}
 	return all
 }

@@ -3,6 +3,7 @@ package config
 import (
 	"math"
 
+	"github.com/ratelimit/ratelimit/config/yamlcfg"
 	"github.com/ratelimit/ratelimit/pkg/descriptor"
 )
 
@@ -10,102 +11,71 @@ import (
 const maxTree = 32
 
 // envoyFile is a file of envoyproxy/ratelimit: a domain and its descriptors.
-type envoyFile struct{ out *domain }
-
-func (s envoyFile) decode(d *decoder, v value) {
-	before := d.failures()
-	s.object().decode(d, v)
-	s.out.spec.Path = d.scope + v.path
-	s.out.at = d.find(d.scope + join(v.path, "domain"))
-	if s.out.spec.Domain == "" && d.failures() == before {
-		d.failf(v, "needs domain, the name that the gateway's rate limit filter sends")
-	}
-}
-
-func (s envoyFile) walk(path string, visit func(string)) { s.object().walk(path, visit) }
-
-func (s envoyFile) object() object {
-	return object{title: "envoyproxy", keys: []key{
-		{"domain", name(&s.out.spec.Domain)},
-		{"descriptors", listGiven{tree(&s.out.spec.Tree, maxTree), &s.out.says}},
-	}}
+func (dom *domain) envoyFile() yamlcfg.Schema {
+	return yamlcfg.Object{Title: "envoyproxy", Needs: []string{"domain"}, Missing: needsDomain, Keys: []yamlcfg.Key{
+		key("domain", "the domain of the gateway's filter", yamlcfg.Name(&dom.spec.Domain)),
+		key("descriptors", "its descriptors", yamlcfg.ListGiven{Schema: tree(&dom.spec.Tree, maxTree), Out: &dom.says}),
+	}}.Then(func(d *yamlcfg.Decoder, v yamlcfg.Value, _ bool) {
+		dom.spec.Path = d.Scope + v.Path
+		dom.at = d.Find(d.Scope + yamlcfg.Join(v.Path, "domain"))
+	})
 }
 
 // tree is a list of descriptors, each with more below it.
-func tree(out *[]descriptor.TreeSpec, levels int) schema {
-	return list[descriptor.TreeSpec]{out: out, item: func(s *descriptor.TreeSpec) schema { return treeSchema{s, levels} }}
+func tree(out *[]descriptor.TreeSpec, levels int) yamlcfg.Schema {
+	return yamlcfg.List[descriptor.TreeSpec]{Out: out, Item: func(s *descriptor.TreeSpec) yamlcfg.Schema { return branch(s, levels) }}
 }
 
-type treeSchema struct {
-	out    *descriptor.TreeSpec
-	levels int // the most levels, this one included
-}
-
-func (s treeSchema) decode(d *decoder, v value) {
-	before := d.failures()
-	s.out.Path = d.scope + v.path
-	if s.levels > 0 {
-		s.object(tree(&s.out.Children, s.levels-1)).decode(d, v)
-	} else {
-		d.failf(v, "descriptors are nested more than %d deep: take levels out", maxTree)
+// branch is a descriptor with at most so many levels, this one included.
+func branch(out *descriptor.TreeSpec, levels int) yamlcfg.Schema {
+	if levels == 0 {
+		return yamlcfg.Scalar{Read: func(d *yamlcfg.Decoder, v yamlcfg.Value) {
+			out.Path = d.Scope + v.Path
+			d.Failf(v, "descriptors are nested more than %d deep: take levels out", maxTree)
+			d.Unsound[out.Path] = true
+		}}
 	}
-	if d.failures() > before {
-		d.unsound[s.out.Path] = true
-	}
-}
-
-func (s treeSchema) walk(path string, visit func(string)) {
-	s.object(scalar(nil)).walk(path, visit) // the levels below are like this one
-}
-
-func (s treeSchema) object(below schema) object {
-	return object{title: "descriptor", keys: []key{
-		{"key", name(&s.out.Key)},
-		{"value", literal(&s.out.Value)},
-		{"rate_limit", treeLimit{&s.out.Limit}},
-		{"shadow_mode", boolean(&s.out.Shadow)},
-		{"quota_mode", boolean(&s.out.Quota)},
-		{"share_threshold", boolean(&s.out.ShareThreshold)},
-		{"detailed_metric", without("metrics have the names of rules, never values of descriptors")},
-		{"value_to_metric", without("metrics have the names of rules, never values of descriptors")},
-		{"metadata", without("answers carry metadata of their own")},
-		{"descriptors", below},
-	}}
+	return yamlcfg.Object{Title: "descriptor", Keys: []yamlcfg.Key{
+		key("key", "key of an entry", yamlcfg.Name(&out.Key)),
+		key("value", "its value; `*` is any run of bytes", yamlcfg.Literal(&out.Value)),
+		key("rate_limit", "the limit, if this is the last entry", treeLimit(&out.Limit)),
+		key("shadow_mode", "no denials, no usage, reports would-be denials", yamlcfg.Bool(&out.Shadow)),
+		key("quota_mode", "reports an excess; denies if all descriptors of the call with `quota_mode` are over, or one without", yamlcfg.Bool(&out.Quota)),
+		key("share_threshold", "all values of the `*` share one bucket", yamlcfg.Bool(&out.ShareThreshold)),
+		key("detailed_metric", "no effect, with a warning: values never become names of metrics", without("metrics have the names of rules, never values of descriptors")),
+		key("value_to_metric", "no effect, with a warning", without("metrics have the names of rules, never values of descriptors")),
+		key("metadata", "no effect, with a warning", without("answers carry metadata of their own")),
+		key("descriptors", "the next entry", tree(&out.Children, levels-1)),
+	}}.Then(func(d *yamlcfg.Decoder, v yamlcfg.Value, sound bool) {
+		out.Path = d.Scope + v.Path
+		if !sound {
+			d.Unsound[out.Path] = true
+		}
+	})
 }
 
 // without is a key that is accepted and has no effect.
-func without(why string) schema {
-	return scalar(func(d *decoder, v value) { d.warn(d.at(v), "has no effect: %s", why) })
+func without(why string) yamlcfg.Schema {
+	return yamlcfg.Scalar{Read: func(d *yamlcfg.Decoder, v yamlcfg.Value) { d.Warn(d.At(v), "has no effect: %s", why) }}
 }
 
 // treeLimit is the rate_limit of a descriptor.
-type treeLimit struct{ out **descriptor.TreeLimitSpec }
-
-func (s treeLimit) decode(d *decoder, v value) {
-	var l descriptor.TreeLimitSpec
-	requests := int64(-1)
-	before := d.failures()
-	s.object(&l, &requests).decode(d, v)
-	if requests < 0 && !l.Unlimited && d.failures() == before {
-		d.warn(d.at(v), "has no requests_per_unit, and so denies everything")
+func treeLimit(out **descriptor.TreeLimitSpec) yamlcfg.Schema {
+	l, requests := &descriptor.TreeLimitSpec{}, int64(-1)
+	replaced := func(out *string) yamlcfg.Schema {
+		return yamlcfg.Object{Title: "rate_limit.replaces", Keys: []yamlcfg.Key{key("name", "name of such a limit", yamlcfg.Name(out))}}
 	}
-	l.RequestsPerUnit = uint32(max(requests, 0)) // #nosec G115 -- the schema holds it to 32 bits
-	*s.out = &l
-}
-
-func (s treeLimit) walk(path string, visit func(string)) {
-	s.object(&descriptor.TreeLimitSpec{}, new(int64)).walk(path, visit)
-}
-
-func (s treeLimit) object(l *descriptor.TreeLimitSpec, requests *int64) object {
-	replaced := func(out *string) schema {
-		return object{title: "rate_limit.replaces", keys: []key{{"name", name(out)}}}
-	}
-	return object{title: "rate_limit", keys: []key{
-		{"unit", name(&l.Unit)},
-		{"requests_per_unit", integer(requests, 0, math.MaxUint32)},
-		{"unlimited", boolean(&l.Unlimited)},
-		{"name", text(&l.Name)},
-		{"replaces", list[string]{out: &l.Replaces, item: replaced}},
-	}}
+	return yamlcfg.Object{Title: "rate_limit", Keys: []yamlcfg.Key{
+		key("unit", "in any case of letters", yamlcfg.Name(&l.Unit)),
+		key("requests_per_unit", "0 denies everything", yamlcfg.Integer(&requests, 0, math.MaxUint32)),
+		key("unlimited", "admits everything; without a unit", yamlcfg.Bool(&l.Unlimited)),
+		key("name", "name in answers and `replaces`", yamlcfg.Text(&l.Name)),
+		key("replaces", "limits that do not count in a call with this one", yamlcfg.List[string]{Out: &l.Replaces, Item: replaced}),
+	}}.Then(func(d *yamlcfg.Decoder, v yamlcfg.Value, sound bool) {
+		if requests < 0 && !l.Unlimited && sound {
+			d.Warn(d.At(v), "has no requests_per_unit, and so denies everything")
+		}
+		l.RequestsPerUnit = uint32(max(requests, 0)) // #nosec G115 -- the schema holds it to 32 bits
+		*out = l
+	})
 }

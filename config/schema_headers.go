@@ -3,25 +3,32 @@ package config
 import (
 	"slices"
 
-	"gopkg.in/yaml.v3"
-
+	"github.com/ratelimit/ratelimit/config/yamlcfg"
 	"github.com/ratelimit/ratelimit/pkg/descriptor"
 )
 
-// headersSchema is a list of groups of headers.
-type headersSchema struct {
-	out *Headers
-	at  *string // the path of openai, "" = none
+// headers is a list of groups of headers. The path of openai is set to at.
+func headers(out *Headers, at *string) yamlcfg.Schema {
+	shape := yamlcfg.Shape{Type: []string{"array", "null"}, Items: &yamlcfg.Shape{AnyOf: []*yamlcfg.Shape{
+		{Enum: []any{"retry-after", "x-ratelimit", "ietf"}}, openAI(new(OpenAIHeaders)).Shape(),
+	}}}
+	return yamlcfg.Scalar{Of: shape, Read: headerGroups{out, at}.decode}
 }
 
-func (s headersSchema) decode(d *decoder, v value) {
-	items, ok := d.sequence(v)
-	if !ok || isNull(v.node) {
+// headerGroups are the groups, and the path of openai, "" = none.
+type headerGroups struct {
+	out *Headers
+	at  *string
+}
+
+func (s headerGroups) decode(d *yamlcfg.Decoder, v yamlcfg.Value) {
+	items, ok := d.Sequence(v)
+	if !ok || v.Null() {
 		return
 	}
 	*s.out = Headers{}
 	for _, item := range items {
-		if item.node.Kind == yaml.MappingNode {
+		if item.IsMapping() {
 			s.openAI(d, item)
 		} else {
 			s.group(d, item)
@@ -30,59 +37,56 @@ func (s headersSchema) decode(d *decoder, v value) {
 }
 
 // group decodes a group that is a single word.
-func (s headersSchema) group(d *decoder, item value) {
+func (s headerGroups) group(d *yamlcfg.Decoder, item yamlcfg.Value) {
 	var on *bool
-	oneOf(&on, word[*bool]{"retry-after", &s.out.RetryAfter}, word[*bool]{"x-ratelimit", &s.out.XRateLimit},
-		word[*bool]{"ietf", &s.out.IETF}, word[*bool]{text: "openai"}).decode(d, item)
+	yamlcfg.OneOf(&on, yamlcfg.Word[*bool]{Text: "retry-after", Value: &s.out.RetryAfter}, yamlcfg.Word[*bool]{Text: "x-ratelimit", Value: &s.out.XRateLimit},
+		yamlcfg.Word[*bool]{Text: "ietf", Value: &s.out.IETF}, yamlcfg.Word[*bool]{Text: "openai"}).Decode(d, item)
 	switch {
-	case item.node.Kind == yaml.ScalarNode && item.node.Value == "openai":
-		d.failf(item, "openai needs the names of limits: write {openai: {requests: rpm, tokens: tpm}}")
+	case item.IsScalar() && item.Text() == "openai":
+		d.Failf(item, "openai needs the names of limits: write {openai: {requests: rpm, tokens: tpm}}")
 	case on == nil: // reported
 	case *on:
-		d.failf(item, "%s is given twice: remove one", item.node.Value)
+		d.Failf(item, "%s is given twice: remove one", item.Text())
 	default:
 		*on = true
 	}
 }
 
 // openAI decodes {openai: {requests: …, tokens: …}}.
-func (s headersSchema) openAI(d *decoder, item value) {
-	path := join(item.path, "openai")
-	before := d.failures()
-	s.object(&s.out.OpenAI).decode(d, item)
-	if _, given := d.places[d.scope+path]; !given {
-		if d.failures() == before {
-			d.failf(item, "must be retry-after, x-ratelimit, ietf or {openai: {requests: rpm, tokens: tpm}}, not an empty mapping")
+func (s headerGroups) openAI(d *yamlcfg.Decoder, item yamlcfg.Value) {
+	path := yamlcfg.Join(item.Path, "openai")
+	before := d.Failures()
+	openAI(&s.out.OpenAI).Decode(d, item)
+	if _, given := d.Place(d.Scope + path); !given {
+		if d.Failures() == before {
+			d.Failf(item, "must be retry-after, x-ratelimit, ietf or {openai: {requests: rpm, tokens: tpm}}, not an empty mapping")
 		}
 		return
 	}
 	switch {
 	case *s.at != "":
-		d.failf(item, "openai is given twice: remove one")
-	case d.failures() == before && s.out.OpenAI == OpenAIHeaders{}:
-		d.failf(item, "openai needs requests or tokens, the names of limits: {openai: {requests: rpm, tokens: tpm}}")
+		d.Failf(item, "openai is given twice: remove one")
+	case d.Failures() == before && s.out.OpenAI == OpenAIHeaders{}:
+		d.Failf(item, "openai needs requests or tokens, the names of limits: {openai: {requests: rpm, tokens: tpm}}")
 	}
 	*s.at = path
 }
 
-func (headersSchema) object(out *OpenAIHeaders) object {
-	return object{title: "headers", keys: []key{{"openai", object{keys: []key{
-		{"requests", limitName(&out.Requests)},
-		{"tokens", limitName(&out.Tokens)},
-	}}}}}
-}
-
-func (s headersSchema) walk(path string, visit func(string)) {
-	s.object(new(OpenAIHeaders)).walk(path, visit)
+// openAI is the group with names of limits.
+func openAI(out *OpenAIHeaders) yamlcfg.Schema {
+	return yamlcfg.Object{Title: "headers", Keys: []yamlcfg.Key{key("openai", "the headers of OpenAI, as `{openai: {requests: rpm, tokens: tpm}}`", yamlcfg.Object{Keys: []yamlcfg.Key{
+		key("requests", "the limit of the `-requests` headers", limitName(&out.Requests)),
+		key("tokens", "the limit of the `-tokens` headers", limitName(&out.Tokens)),
+	}})}}
 }
 
 // unheard warns of headers that are never sent, as no rule outside shadow mode consumes their
 // limit.
-func (f *file) unheard(r *report) {
+func (f *file) unheard(r *yamlcfg.Report) {
 	on := f.cfg.Headers.OpenAI
 	for _, h := range []struct{ key, limit string }{{"requests", on.Requests}, {"tokens", on.Tokens}} {
 		if h.limit != "" && !anyConsumes(f.cfg.Rules, h.limit) {
-			r.warn(r.find(join(f.openAI, h.key)), "no rule consumes %s: these headers are never sent", h.limit)
+			r.Warn(r.Find(yamlcfg.Join(f.openAI, h.key)), "no rule consumes %s: these headers are never sent", h.limit)
 		}
 	}
 }

@@ -1,16 +1,21 @@
 package config
 
 import (
+	"errors"
 	"strings"
 
-	"gopkg.in/yaml.v3"
-
+	"github.com/ratelimit/ratelimit/config/yamlcfg"
 	"github.com/ratelimit/ratelimit/pkg/limiter"
 )
 
 // limits is a mapping of names to limits without budgets. After a mistake every name stands for an
 // unlimited limit, so that references to it are not reported too.
-func limits(out **limiter.Limits) schema { return limitsSchema{out: out} }
+func limits(out **limiter.Limits) yamlcfg.Schema { return limitsSchema{out: out} }
+
+// ReadLimits reads limits by name, with their budgets, in the form that the configuration has.
+func ReadLimits(n yamlcfg.Node, out **limiter.Limits, budgets **limiter.Budgets) {
+	n.Read(limitsSchema{out, budgets})
+}
 
 // limitsSchema is a mapping of names to limits.
 type limitsSchema struct {
@@ -25,22 +30,22 @@ type namedLimit struct {
 	budgets []limiter.Budget // without its name
 }
 
-func (s limitsSchema) decode(d *decoder, v value) {
-	var entries []entry[namedLimit]
-	before := d.failures()
-	s.dict(&entries).decode(d, v)
-	sound := d.failures() == before
+func (s limitsSchema) Decode(d *yamlcfg.Decoder, v yamlcfg.Value) {
+	var entries []yamlcfg.Entry[namedLimit]
+	before := d.Failures()
+	s.dict(&entries).Decode(d, v)
+	sound := d.Failures() == before
 	set := make([]limiter.Limit, len(entries))
 	for i, e := range entries {
-		set[i] = e.value.Limit
-		set[i].Name = e.name
+		set[i] = e.Value.Limit
+		set[i].Name = e.Name
 		if !sound {
-			set[i] = limiter.Unlimited(e.name)
+			set[i] = limiter.Unlimited(e.Name)
 		}
 	}
 	limits, err := limiter.NewLimits(set...)
 	if err != nil {
-		d.failf(v, "%s", reason(err))
+		d.Failf(v, "%s", reason(err))
 		limits = &limiter.Limits{}
 	}
 	*s.out = limits
@@ -49,79 +54,68 @@ func (s limitsSchema) decode(d *decoder, v value) {
 	}
 }
 
-func (s limitsSchema) walk(path string, visit func(string)) {
-	var entries []entry[namedLimit]
-	s.dict(&entries).walk(path, visit)
-}
+// Shape describes the mapping.
+func (s limitsSchema) Shape() *yamlcfg.Shape { return s.dict(new([]yamlcfg.Entry[namedLimit])).Shape() }
 
-func (s limitsSchema) dict(out *[]entry[namedLimit]) schema {
-	return dict[namedLimit]{out: out, what: "a limit", name: limiter.ValidateLimitName, item: func(l *namedLimit) schema {
-		return limitSchema{out: l, budgets: s.budgets != nil}
+func (s limitsSchema) dict(out *[]yamlcfg.Entry[namedLimit]) yamlcfg.Schema {
+	return yamlcfg.Dict[namedLimit]{Out: out, What: "a limit", Name: validLimitName, Item: func(l *namedLimit) yamlcfg.Schema {
+		return limit(l, s.budgets != nil)
 	}}
 }
 
-// limitSchema is a rate, or a mapping with a rate and further keys.
-type limitSchema struct {
-	out     *namedLimit
-	budgets bool // can stand here
-}
-
-func (s limitSchema) decode(d *decoder, v value) {
-	if v.node.Kind != yaml.MappingNode {
-		rate(&s.out.Limit).decode(d, v)
-		return
-	}
-	before := d.failures()
+// limit is a rate, or a mapping with a rate and further keys.
+func limit(out *namedLimit, budgets bool) yamlcfg.Schema {
+	l := &out.Limit
 	var burst, debt int64 = 0, -1
-	s.object(&burst, &debt).decode(d, v)
-	l := &s.out.Limit
-	switch {
-	case d.failures() > before:
-	case l.Unlimited && (burst > 0 || debt >= 0):
-		d.failf(v, "an unlimited limit has neither burst nor max_debt: leave them out")
-	case l.Unlimited && len(s.out.budgets) > 0:
-		d.failf(v, "is unlimited, and usage of such a limit is not counted: leave budget out, or give a high rate, such as 1_000_000_000/second")
-	case !l.Unlimited && l.RefillAmount == 0:
-		d.failf(v, "needs rate, such as {rate: 100/minute, burst: 200}")
-	}
-	if burst > 0 {
-		l.Capacity = burst
-	}
-	switch {
-	case debt == 0:
-		l.MaxDebt = limiter.NoDebt
-	case debt > 0:
-		l.MaxDebt = debt
-	}
-}
-
-func (s limitSchema) object(burst, debt *int64) object {
-	return object{title: "limit", keys: []key{
-		{"rate", rate(&s.out.Limit)},
-		{"burst", integer(burst, 1, limiter.MaxTokens)},
-		{"max_debt", integer(debt, 0, limiter.MaxTokens)},
-		{"budget", budgetSchema{out: &s.out.budgets, allowed: s.budgets}},
-	}}
-}
-
-func (s limitSchema) walk(path string, visit func(string)) {
-	s.object(new(int64), new(int64)).walk(path, visit)
+	return yamlcfg.Either{Other: rate(l), Mapping: yamlcfg.Object{Title: "limit", Needs: []string{"rate"}, Keys: []yamlcfg.Key{
+		key("rate", "tokens and period, or `unlimited`; `rpm: 600/minute` is short for `rpm: {rate: 600/minute}`", rate(l)),
+		key("burst", "the capacity", yamlcfg.Integer(&burst, 1, limiter.MaxTokens)),
+		key("max_debt", "how far below zero a charge may go", yamlcfg.Integer(&debt, 0, limiter.MaxTokens)),
+		key("budget", "[amounts of usage](#budgets) with events; under `limits` only, not for `unlimited`", budget(&out.budgets, budgets)),
+	}}.Then(func(d *yamlcfg.Decoder, v yamlcfg.Value, sound bool) {
+		switch {
+		case !sound:
+		case l.Unlimited && (burst > 0 || debt >= 0):
+			d.Failf(v, "an unlimited limit has neither burst nor max_debt: leave them out")
+		case l.Unlimited && len(out.budgets) > 0:
+			d.Failf(v, "is unlimited, and usage of such a limit is not counted: leave budget out, or give a high rate, such as 1_000_000_000/second")
+		case !l.Unlimited && l.RefillAmount == 0:
+			d.Failf(v, "needs rate, such as {rate: 100/minute, burst: 200}")
+		}
+		if burst > 0 {
+			l.Capacity = burst
+		}
+		switch {
+		case debt == 0:
+			l.MaxDebt = limiter.NoDebt
+		case debt > 0:
+			l.MaxDebt = debt
+		}
+	})}
 }
 
 // rate is "100/minute" or "unlimited".
-func rate(out *limiter.Limit) schema {
-	return scalar(func(d *decoder, v value) {
-		if v.node.Kind != yaml.ScalarNode || isNull(v.node) {
-			d.failf(v, "%v, not %s", errRate, d.describe(v.node))
+func rate(out *limiter.Limit) yamlcfg.Schema {
+	return yamlcfg.Scalar{Of: yamlcfg.Shape{Type: []string{"string"}, Pattern: `^unlimited$|^[0-9][0-9_]*/.+$`}, Read: func(d *yamlcfg.Decoder, v yamlcfg.Value) {
+		if !v.IsScalar() || v.Null() {
+			d.Failf(v, "%v, not %s", errRate, d.Describe(v))
 			return
 		}
-		l, err := ParseRate(v.node.Value)
+		l, err := ParseRate(v.Text())
 		if err != nil {
-			d.failf(v, "%v", err)
+			d.Failf(v, "%v", err)
 			return
 		}
 		*out = l
-	})
+	}}
+}
+
+// validLimitName returns the mistake in the name of a limit.
+func validLimitName(name string) error {
+	if err := limiter.ValidateLimitName(name); err != nil {
+		return errors.New(reason(err))
+	}
+	return nil
 }
 
 // reason returns the text of an error of the domain without the text of its kind.

@@ -9,7 +9,7 @@ import (
 	"strings"
 	"time"
 
-	"gopkg.in/yaml.v3"
+	"github.com/ratelimit/ratelimit/config/yamlcfg"
 )
 
 // Reservation says how the ids of reservations are made.
@@ -32,40 +32,30 @@ type reservation struct {
 type sealingKey struct {
 	text string
 	file string
-	at   place
+	at   yamlcfg.Place
 }
 
-func (r *reservation) schema() schema {
-	return confidential{object{title: "reservation", keys: []key{
-		{"keys", list[sealingKey]{out: &r.keys, item: func(k *sealingKey) schema { return sealingKeySchema{k} }}},
-		{"ttl", duration(r.ttl, time.Second, day)},
+func (r *reservation) schema() yamlcfg.Schema {
+	return yamlcfg.Confidential{Schema: yamlcfg.Object{Title: "reservation", Keys: []yamlcfg.Key{
+		key("keys", "the first seals ids, all open them. To rotate: add the new key second on every replica, put it first, remove the old one after `ttl`", yamlcfg.List[sealingKey]{Out: &r.keys, Item: (*sealingKey).schema}),
+		key("ttl", "how long a reservation can be settled: longer than the longest request. Then it stays charged", yamlcfg.Duration(r.ttl, time.Second, day)),
 	}}}
 }
 
-type sealingKeySchema struct{ out *sealingKey }
-
-func (s sealingKeySchema) decode(d *decoder, v value) {
-	s.out.at = d.at(v)
-	if v.node.Kind == yaml.MappingNode {
-		before := d.failures()
-		s.object().decode(d, v)
-		if s.out.file == "" && d.failures() == before {
-			d.failf(v, "needs file, which has the key")
-		}
-		return
+func (k *sealingKey) schema() yamlcfg.Schema {
+	form := yamlcfg.Either{
+		Mapping: yamlcfg.Object{Title: "key", Needs: []string{"file"}, Missing: "needs file, which has the key", Keys: []yamlcfg.Key{key("file", "a file with the key, relative to this file; read again with the configuration", yamlcfg.Name(&k.file))}},
+		Other:   yamlcfg.Name(&k.text),
 	}
-	name(&s.out.text).decode(d, v)
+	return yamlcfg.Scalar{Of: *form.Shape(), Read: func(d *yamlcfg.Decoder, v yamlcfg.Value) {
+		k.at = d.At(v)
+		form.Decode(d, v)
+	}}
 }
-
-func (s sealingKeySchema) object() object {
-	return object{title: "key", keys: []key{{"file", name(&s.out.file)}}}
-}
-
-func (s sealingKeySchema) walk(path string, visit func(string)) { s.object().walk(path, visit) }
 
 // read reads the files with keys, relative to the configuration, and returns them as sources.
 // Messages repeat neither a key nor the name of a file, as that name may be a key by mistake.
-func (r *reservation) read(in *reader, main string, out *Reservation, report *report) []source {
+func (r *reservation) read(in *reader, main string, out *Reservation, report *yamlcfg.Report) []source {
 	var sources []source
 	for _, s := range r.keys {
 		text, read := s.read(in, main, report)
@@ -78,44 +68,44 @@ func (r *reservation) read(in *reader, main string, out *Reservation, report *re
 		}
 	}
 	if len(r.keys) > maxKeys {
-		report.fail(r.keys[maxKeys].at, "is the key number %d; there are at most %d: remove those that are older than reservation.ttl", maxKeys+1, maxKeys)
+		report.Fail(r.keys[maxKeys].at, "is the key number %d; there are at most %d: remove those that are older than reservation.ttl", maxKeys+1, maxKeys)
 	}
 	return sources
 }
 
 // read returns the text of a key. A file with the key it returns as a source, and reports it if it
 // cannot be read.
-func (s *sealingKey) read(in *reader, main string, report *report) (text string, sources []source) {
-	if s.file == "" {
-		return s.text, nil
+func (k *sealingKey) read(in *reader, main string, report *yamlcfg.Report) (text string, sources []source) {
+	if k.file == "" {
+		return k.text, nil
 	}
 	if in.fsys == nil {
-		report.fail(s.at, "names a file, and this configuration has no files beside it: give the key itself, in base64")
+		report.Fail(k.at, "names a file, and this configuration has no files beside it: give the key itself, in base64")
 		return "", []source{{err: fs.ErrNotExist}}
 	}
-	file := s.file
+	file := k.file
 	if !filepath.IsAbs(file) {
 		file = path.Join(path.Dir(main), filepath.ToSlash(file))
 	}
 	read := in.key(file)
 	if read.err != nil {
-		report.fail(s.at, "the key file %s", unreadable(read.err))
+		report.Fail(k.at, "the key file %s", unreadable(read.err))
 	}
 	return strings.TrimSpace(string(read.data)), []source{read}
 }
 
 // add adds a key, given as text.
-func (r *Reservation) add(text string, at place, report *report) {
+func (r *Reservation) add(text string, at yamlcfg.Place, report *yamlcfg.Report) {
 	key, err := base64.StdEncoding.DecodeString(text)
 	switch {
 	case text == "":
-		report.fail(at, "is empty; a key is 32 random bytes in base64: openssl rand -base64 32")
+		report.Fail(at, "is empty; a key is 32 random bytes in base64: openssl rand -base64 32")
 	case err != nil:
-		report.fail(at, "is not base64; a key is 32 random bytes in base64: openssl rand -base64 32")
+		report.Fail(at, "is not base64; a key is 32 random bytes in base64: openssl rand -base64 32")
 	case len(key) < 32 || len(key) > 64:
-		report.fail(at, "has %d bytes; a key has 32 to 64: openssl rand -base64 32", len(key))
+		report.Fail(at, "has %d bytes; a key has 32 to 64: openssl rand -base64 32", len(key))
 	case slices.ContainsFunc(r.Keys, func(k []byte) bool { return string(k) == string(key) }):
-		report.fail(at, "is there twice; to change keys add another one, see the documentation of reservation.keys")
+		report.Fail(at, "is there twice; to change keys add another one, see the documentation of reservation.keys")
 	default:
 		r.Keys = append(r.Keys, key)
 	}

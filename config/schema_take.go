@@ -1,46 +1,39 @@
 package config
 
 import (
-	"gopkg.in/yaml.v3"
-
+	"github.com/ratelimit/ratelimit/config/yamlcfg"
 	"github.com/ratelimit/ratelimit/pkg/descriptor"
-	"github.com/ratelimit/ratelimit/pkg/limiter"
 )
 
 // take is one bucket of a rule in the form of the file.
 type take struct {
 	path    string
 	spec    descriptor.TakeSpec
-	consume []entry[descriptor.ConsumeSpec]
-	reserve []entry[descriptor.ConsumeSpec]
+	consume []yamlcfg.Entry[descriptor.ConsumeSpec]
+	reserve []yamlcfg.Entry[descriptor.ConsumeSpec]
 	given   bool // at least one key is given
 }
 
-type takeSchema struct{ out *take }
-
-func (s takeSchema) decode(d *decoder, v value) {
-	s.object().decode(d, v)
-	s.out.path = d.scope + v.path
-	s.out.given = true
+func (t *take) schema() yamlcfg.Schema {
+	return yamlcfg.Object{Title: "rule", Keys: t.keys()}.Then(func(d *yamlcfg.Decoder, v yamlcfg.Value, _ bool) {
+		t.path = d.Scope + v.Path
+		t.given = true
+	})
 }
 
-func (s takeSchema) walk(path string, visit func(string)) { s.object().walk(path, visit) }
-
-func (s takeSchema) object() object { return object{title: "rule", keys: s.out.keys()} }
-
 // keys are the keys of an item of takes, or of the rule itself.
-func (t *take) keys() []key {
-	keys := []key{
-		{"entity", name(&t.spec.Entity)},
-		{"resource", name(&t.spec.Resource)},
-		{"resources", listed(&t.spec.Resources)},
-		{"parent", names(&t.spec.Parents)},
-		{"limits", planOrLimits{&t.spec}},
-		{"consume", amounts(&t.consume, consumed)},
-		{"reserve", amounts(&t.reserve, reserved)},
+func (t *take) keys() []yamlcfg.Key {
+	keys := []yamlcfg.Key{
+		key("entity", "template of the owner", yamlcfg.Name(&t.spec.Entity)),
+		key("resource", "template of the use", yamlcfg.Name(&t.spec.Resource)),
+		key("resources", "[values](#lists-of-resources) that `resource` may have", listed(&t.spec.Resources)),
+		key("parent", "templates of the parents, nearest first; absent keys leave one out", yamlcfg.Names(&t.spec.Parents)),
+		key("limits", "the bucket's own limits: a plan (template) or limits. Such buckets are separate: a plan's are shared by its rules, others belong to the rule, by its name", planOrLimits(&t.spec)),
+		key("consume", "amount for each limit: three decimals, or the number of the call. 0 needs one token and takes none", amounts(&t.consume, consumed)),
+		key("reserve", "amounts to settle later: [LLM gateways](llm-gateways.md)", amounts(&t.reserve, reserved)),
 	}
 	for i := range keys {
-		keys[i].schema = given{keys[i].schema, &t.given}
+		keys[i].Schema = yamlcfg.Given{Schema: keys[i].Schema, Out: &t.given}
 	}
 	return keys
 }
@@ -65,57 +58,54 @@ func (t *take) specs(path string) []descriptor.TakeSpec {
 	}
 }
 
-func specs(amounts []entry[descriptor.ConsumeSpec]) []descriptor.ConsumeSpec {
+func specs(amounts []yamlcfg.Entry[descriptor.ConsumeSpec]) []descriptor.ConsumeSpec {
 	if len(amounts) == 0 {
 		return nil
 	}
 	out := make([]descriptor.ConsumeSpec, len(amounts))
 	for i, a := range amounts {
-		out[i] = a.value
-		out[i].Limit = a.name
+		out[i] = a.Value
+		out[i].Limit = a.Name
 	}
 	return out
 }
 
 // listed is a list of resources. It must not be empty: an empty list could mean all or none.
-func listed(out *[]string) schema {
-	return scalar(func(d *decoder, v value) {
-		if v.node.Kind == yaml.SequenceNode && len(v.node.Content) == 0 {
-			d.failf(v, "is empty; name the resources, or leave it out to let every value be one")
+func listed(out *[]string) yamlcfg.Schema {
+	names := yamlcfg.Names(out)
+	return yamlcfg.Scalar{Of: *names.Shape(), Read: func(d *yamlcfg.Decoder, v yamlcfg.Value) {
+		if v.IsList() && v.Size() == 0 {
+			d.Failf(v, "is empty; name the resources, or leave it out to let every value be one")
 			return
 		}
-		names(out).decode(d, v)
-	})
+		names.Decode(d, v)
+	}}
 }
 
 // planOrLimits is limits, or a template for the name of a plan.
-type planOrLimits struct{ out *descriptor.TakeSpec }
-
-func (s planOrLimits) decode(d *decoder, v value) {
-	switch {
-	case v.node.Kind == yaml.MappingNode:
-		limits(&s.out.Limits).decode(d, v)
-	case v.node.Kind == yaml.ScalarNode && v.node.Tag == "!!str":
-		name(&s.out.Plan).decode(d, v)
-	default:
-		d.failf(v, `must be the name of a plan, such as "{plan}", or limits, such as {rpm: 100/minute}, not %s`, d.describe(v.node))
-	}
+func planOrLimits(out *descriptor.TakeSpec) yamlcfg.Schema {
+	plan := yamlcfg.Name(&out.Plan)
+	return yamlcfg.Either{Mapping: limits(&out.Limits), Other: yamlcfg.Scalar{Of: *plan.Shape(), Read: func(d *yamlcfg.Decoder, v yamlcfg.Value) {
+		if !v.Is("!!str") {
+			d.Failf(v, `must be the name of a plan, such as "{plan}", or limits, such as {rpm: 100/minute}, not %s`, d.Describe(v))
+			return
+		}
+		plan.Decode(d, v)
+	}}}
 }
 
-func (s planOrLimits) walk(path string, visit func(string)) { limits(&s.out.Limits).walk(path, visit) }
-
 // limitName is the name of a limit.
-func limitName(out *string) schema {
-	return scalar(func(d *decoder, v value) {
+func limitName(out *string) yamlcfg.Schema {
+	return yamlcfg.Scalar{Of: yamlcfg.Shape{Type: []string{"string"}, Pattern: "."}, Read: func(d *yamlcfg.Decoder, v yamlcfg.Value) {
 		var s string
-		name(&s).decode(d, v)
+		yamlcfg.Name(&s).Decode(d, v)
 		if s == "" {
 			return
 		}
-		if err := limiter.ValidateLimitName(s); err != nil {
-			d.failf(v, "%s", reason(err))
+		if err := validLimitName(s); err != nil {
+			d.Failf(v, "%s", err)
 			return
 		}
 		*out = s
-	})
+	}}
 }

@@ -1,6 +1,7 @@
 package config
 
 import (
+	"maps"
 	"os"
 	"regexp"
 	"slices"
@@ -9,18 +10,19 @@ import (
 	"testing/fstest"
 	"time"
 
+	"github.com/ratelimit/ratelimit/config/yamlcfg"
 	"github.com/ratelimit/ratelimit/pkg/descriptor"
 )
 
 // schemaKeys returns every key of the schema by its name in docs/configuration.md.
-func schemaKeys() []string {
-	var keys []string
-	f := &file{cfg: defaults(Options{})}
-	add := func(key string) { keys = append(keys, key) }
-	f.schema().walk("", add)
-	includedSchema{new([]domain)}.walk("", add)
-	slices.Sort(keys)
-	return slices.Compact(keys)
+func schemaKeys() []string { return slices.Sorted(maps.Keys(schemaShapes())) }
+
+func schemaShapes() map[string]*yamlcfg.Shape {
+	keys := make(map[string]*yamlcfg.Shape)
+	add := func(key string, s *yamlcfg.Shape) { keys[key] = s }
+	newFile(Options{}).schema().Shape().Walk("", add)
+	includedSchema{new([]domain)}.Shape().Walk("", add)
+	return keys
 }
 
 // TestEveryKeyIsDocumented holds the schema against docs/configuration.md: a row with type, default, range
@@ -30,6 +32,7 @@ func TestEveryKeyIsDocumented(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	shapes := schemaShapes()
 	keys := schemaKeys()
 	if len(keys) < 50 {
 		t.Fatalf("the schema has only %d keys: %v", len(keys), keys)
@@ -54,6 +57,8 @@ func TestEveryKeyIsDocumented(t *testing.T) {
 			t.Errorf("%s needs a type, a default and a meaning, and a cell for its range; it has %q", key, cells)
 		} else if kind, _, _ := strings.Cut(strings.TrimSpace(cells[0]), " or "); !types[kind] {
 			t.Errorf("%s has the unknown type %q", key, cells[0])
+		} else if s := shapes[key]; s != nil {
+			checkRow(t, key, s, kind, strings.TrimSpace(cells[1]), strings.TrimSpace(cells[2]), strings.TrimSpace(cells[3]))
 		}
 	}
 	for _, key := range keys {

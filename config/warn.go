@@ -3,13 +3,14 @@ package config
 import (
 	"strings"
 
+	"github.com/ratelimit/ratelimit/config/yamlcfg"
 	"github.com/ratelimit/ratelimit/pkg/descriptor"
 	"github.com/ratelimit/ratelimit/pkg/limiter"
 )
 
 // warner reports legal settings that are probably mistakes.
 type warner struct {
-	*report
+	*yamlcfg.Report
 
 	consumed map[string]bool // names of the limits that rules consume
 	resolves map[string]bool // names of the limits at any level of the file
@@ -23,14 +24,14 @@ type warner struct {
 // - long periods that look like budgets.
 // - headers that are never sent.
 // - leases and a directory that are not used.
-func (f *file) warnings(r *report, specs []descriptor.DomainSpec) {
-	w := warner{report: r, consumed: map[string]bool{}, resolves: map[string]bool{}, shared: map[string]bool{}}
+func (f *file) warnings(r *yamlcfg.Report, specs []descriptor.DomainSpec) {
+	w := warner{Report: r, consumed: map[string]bool{}, resolves: map[string]bool{}, shared: map[string]bool{}}
 	levels := f.limits.levels()
 	for _, l := range levels {
-		for i := range l.value.Len() {
-			w.resolves[l.value.At(i).Name] = true
-			if !strings.HasPrefix(l.path, "limits.entities") {
-				w.shared[l.value.At(i).Name] = true
+		for i := range l.Value.Len() {
+			w.resolves[l.Value.At(i).Name] = true
+			if !strings.HasPrefix(l.Path, "limits.entities") {
+				w.shared[l.Value.At(i).Name] = true
 			}
 		}
 	}
@@ -39,7 +40,7 @@ func (f *file) warnings(r *report, specs []descriptor.DomainSpec) {
 	w.amounts(f, specs)
 	w.parents(f, specs)
 	for _, l := range append(levels, f.plans...) {
-		w.budgets(l.path, l.value)
+		w.budgets(l.Path, l.Value)
 	}
 	w.takes(specs, func(t *descriptor.TakeSpec) { w.budgets(t.Path+".limits", t.Limits) })
 	for i := range specs {
@@ -48,14 +49,14 @@ func (f *file) warnings(r *report, specs []descriptor.DomainSpec) {
 	f.unheard(r)
 	f.leases(r, specs)
 	if s := f.cfg.Store; f.cfg.Budgets.Set.Len() > 0 && s.Type == StoreEmbedded && s.Embedded.Data == "" {
-		r.warn(r.find("limits"), "have budgets, which are watched with a data directory only (store.embedded.data, or --data), and in a table by ratelimit aggregate")
+		r.Warn(r.Find("limits"), "have budgets, which are watched with a data directory only (store.embedded.data, or --data), and in a table by ratelimit aggregate")
 	}
 	if s := f.cfg.Store; s.Type != StoreEmbedded && s.Embedded.Data != "" {
-		r.warn(r.find("store.embedded.data"), "is not used: the store is %s", s.Type)
+		r.Warn(r.Find("store.embedded.data"), "is not used: the store is %s", s.Type)
 	}
-	_, typed := r.places["store.type"]
-	if at, ok := r.places["store.dynamodb"]; ok && !typed && f.cfg.Store.Type == StoreEmbedded {
-		r.warn(at, "is used with store.type: dynamodb, or --store dynamodb, only: without them buckets are in the program itself")
+	_, typed := r.Place("store.type")
+	if at, ok := r.Place("store.dynamodb"); ok && !typed && f.cfg.Store.Type == StoreEmbedded {
+		r.Warn(at, "is used with store.type: dynamodb, or --store dynamodb, only: without them buckets are in the program itself")
 	}
 }
 
@@ -63,7 +64,7 @@ func (f *file) warnings(r *report, specs []descriptor.DomainSpec) {
 func (w warner) ruleless(specs []descriptor.DomainSpec) {
 	for i := range specs {
 		if s := &specs[i]; len(s.Rules) == 0 && len(s.Tree) == 0 && !s.DenyUnknown {
-			w.warn(w.find(s.Path), "the domain %s has no rules: nothing in it is limited", s.Domain)
+			w.Warn(w.Find(s.Path), "the domain %s has no rules: nothing in it is limited", s.Domain)
 		}
 	}
 }
@@ -88,7 +89,7 @@ func (w warner) unresolved(t *descriptor.TakeSpec) {
 	for _, c := range t.Consume {
 		w.consumed[c.Limit] = true
 		if !own && !w.resolves[c.Limit] {
-			w.warn(w.find(join(t.Path+kind, c.Limit)), "no level under limits has %s: unless stored limits provide it, requests of the rule are denied as not configured", c.Limit)
+			w.Warn(w.Find(yamlcfg.Join(t.Path+kind, c.Limit)), "no level under limits has %s: unless stored limits provide it, requests of the rule are denied as not configured", c.Limit)
 		}
 	}
 }
@@ -102,8 +103,8 @@ func (w warner) budgets(path string, limits *limiter.Limits) {
 	for i := range limits.Len() {
 		l := limits.At(i)
 		if w.consumed[l.Name] && l.RefillPeriod >= budgetPeriod && l.Capacity >= l.RefillAmount {
-			w.warn(w.find(join(path, l.Name)), "%s is no budget that starts anew: within %s up to %d are admitted, the capacity and the refill; a smaller burst lowers that",
-				l, shortDuration(l.RefillPeriod), l.Capacity+l.RefillAmount)
+			w.Warn(w.Find(yamlcfg.Join(path, l.Name)), "%s is no budget that starts anew: within %s up to %d are admitted, the capacity and the refill; a smaller burst lowers that",
+				l, yamlcfg.ShortDuration(l.RefillPeriod), l.Capacity+l.RefillAmount)
 		}
 	}
 }
@@ -120,17 +121,17 @@ func (w warner) treeBudgets(tree []descriptor.TreeSpec) {
 		switch unit := strings.ToLower(s.Limit.Unit); unit {
 		case "day", "week", "month", "year":
 			n := int64(s.Limit.RequestsPerUnit)
-			w.warn(w.find(s.Path+".rate_limit"), "%d/%s is no counter that starts anew: within a %s up to %d are admitted, the capacity and the refill; a native rule with a smaller burst lowers that",
+			w.Warn(w.Find(s.Path+".rate_limit"), "%d/%s is no counter that starts anew: within a %s up to %d are admitted, the capacity and the refill; a native rule with a smaller burst lowers that",
 				n, unit, unit, 2*n)
 		}
 	}
 }
 
 // levels returns the limits at every level, each with its path.
-func (s *limitsSection) levels() []entry[*limiter.Limits] {
-	all := limitsOf(append([]entry[level]{{path: "limits.system", value: s.system}}, s.resources...))
+func (s *limitsSection) levels() []yamlcfg.Entry[*limiter.Limits] {
+	all := limitsOf(append([]yamlcfg.Entry[level]{{Path: "limits.system", Value: s.system}}, s.resources...))
 	for _, e := range s.entities {
-		all = append(all, limitsOf(e.value.limits)...)
+		all = append(all, limitsOf(e.Value.limits)...)
 	}
 	return all
 }

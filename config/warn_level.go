@@ -5,6 +5,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/ratelimit/ratelimit/config/yamlcfg"
 	"github.com/ratelimit/ratelimit/pkg/descriptor"
 	"github.com/ratelimit/ratelimit/pkg/limiter"
 )
@@ -36,34 +37,34 @@ func (w warner) amount(f *file, d *descriptor.DomainSpec, t *descriptor.TakeSpec
 			least = c.Constant + c.Estimate.Min
 		}
 		for _, h := range where {
-			n := h.value.Find(c.Limit)
-			if n < 0 || h.value.Unlimited(n) || least <= h.value.At(n).Capacity*limiter.Milli {
+			n := h.Value.Find(c.Limit)
+			if n < 0 || h.Value.Unlimited(n) || least <= h.Value.At(n).Capacity*limiter.Milli {
 				continue
 			}
-			w.warn(w.find(join(t.Path+kind, c.Limit)), "takes %s or more of %s, and %s holds %d: such a request can never pass; take less, or raise burst there",
-				decimal(least), c.Limit, join(h.path, c.Limit), h.value.At(n).Capacity)
+			w.Warn(w.Find(yamlcfg.Join(t.Path+kind, c.Limit)), "takes %s or more of %s, and %s holds %d: such a request can never pass; take less, or raise burst there",
+				yamlcfg.Decimal(least), c.Limit, yamlcfg.Join(h.Path, c.Limit), h.Value.At(n).Capacity)
 			break
 		}
 	}
 }
 
 // holders returns the limits of the file that may apply to a take.
-func (f *file) holders(d *descriptor.DomainSpec, t *descriptor.TakeSpec) (all []entry[*limiter.Limits]) {
+func (f *file) holders(d *descriptor.DomainSpec, t *descriptor.TakeSpec) (all []yamlcfg.Entry[*limiter.Limits]) {
 	switch {
 	case t.Limits != nil:
-		return []entry[*limiter.Limits]{{path: t.Path + ".limits", value: t.Limits}}
+		return []yamlcfg.Entry[*limiter.Limits]{{Path: t.Path + ".limits", Value: t.Limits}}
 	case t.Plan != "":
 		for _, p := range f.plans {
-			if mayBe(t.Plan, p.name) {
+			if mayBe(t.Plan, p.Name) {
 				all = append(all, p)
 			}
 		}
 		return all
 	}
 	for _, e := range f.limits.entities {
-		if mayBe(t.Entity, e.name) || slices.ContainsFunc(t.Parents, func(p string) bool { return mayBe(p, e.name) }) {
-			for _, l := range limitsOf(e.value.limits) {
-				if l.name == limiter.DefaultResource || isResource(d, t, l.name) {
+		if mayBe(t.Entity, e.Name) || slices.ContainsFunc(t.Parents, func(p string) bool { return mayBe(p, e.Name) }) {
+			for _, l := range limitsOf(e.Value.limits) {
+				if l.Name == limiter.DefaultResource || isResource(d, t, l.Name) {
 					all = append(all, l)
 				}
 			}
@@ -71,13 +72,13 @@ func (f *file) holders(d *descriptor.DomainSpec, t *descriptor.TakeSpec) (all []
 	}
 	known := false // whether the one resource of the take has limits of its own
 	for _, l := range limitsOf(f.limits.resources) {
-		if isResource(d, t, l.name) {
+		if isResource(d, t, l.Name) {
 			all = append(all, l)
-			known = known || l.name == t.Resource
+			known = known || l.Name == t.Resource
 		}
 	}
 	if !known {
-		all = append(all, entry[*limiter.Limits]{path: "limits.system", value: f.limits.system.limits})
+		all = append(all, yamlcfg.Entry[*limiter.Limits]{Path: "limits.system", Value: f.limits.system.limits})
 	}
 	return all
 }
@@ -119,16 +120,16 @@ func (w warner) parents(f *file, specs []descriptor.DomainSpec) {
 			if len(t.Parents) > 1 {
 				path += "[" + strconv.Itoa(i) + "]"
 			}
-			w.warn(w.find(path), "no entity %s… under limits.entities has limits: unless stored ones say more, each gets those of its resource or the system, as much as one entity below it", kind)
+			w.Warn(w.Find(path), "no entity %s… under limits.entities has limits: unless stored ones say more, each gets those of its resource or the system, as much as one entity below it", kind)
 		}
 	})
 	for _, e := range f.limits.entities {
-		parent := e.value.parent
-		if parent == "" || !e.value.cascade || warned[parent] || f.hasLimits(parent) || len(w.shared) == 0 {
+		parent := e.Value.parent
+		if parent == "" || !e.Value.cascade || warned[parent] || f.hasLimits(parent) || len(w.shared) == 0 {
 			continue
 		}
 		warned[parent] = true
-		w.warn(w.find(join(e.path, "parent")), "%s has no limits under limits.entities: unless stored ones say more, it gets those of its resource or the system, as much as %s has", parent, e.name)
+		w.Warn(w.Find(yamlcfg.Join(e.Path, "parent")), "%s has no limits under limits.entities: unless stored ones say more, it gets those of its resource or the system, as much as %s has", parent, e.Name)
 	}
 }
 
@@ -139,7 +140,7 @@ func (w warner) shares(t *descriptor.TakeSpec) bool {
 
 // hasLimits reports whether the file gives limits to an entity that a template may give.
 func (f *file) hasLimits(template string) bool {
-	return slices.ContainsFunc(f.limits.entities, func(e entry[entity]) bool {
-		return len(e.value.limits) > 0 && mayBe(template, e.name)
+	return slices.ContainsFunc(f.limits.entities, func(e yamlcfg.Entry[entity]) bool {
+		return len(e.Value.limits) > 0 && mayBe(template, e.Name)
 	})
 }

@@ -11,7 +11,7 @@ import (
 
 	"github.com/fsnotify/fsnotify"
 
-	"github.com/ratelimit/ratelimit/internal/regular"
+	"github.com/ratelimit/ratelimit/config/yamlcfg"
 )
 
 // Watch calls apply with every new configuration until ctx is done; then it returns nil. It follows
@@ -65,7 +65,7 @@ func newWatcher(path string, o Options, apply func(*Config, error)) *watcher {
 	o.Still = cmp.Or(o.Still, 2*time.Second)
 	o.Gone = cmp.Or(o.Gone, 5*time.Second)
 	o.Poll = cmp.Or(o.Poll, 3*time.Second)
-	w := &watcher{fsys: regular.Host{}, path: path, options: o, apply: apply}
+	w := &watcher{fsys: HostFS{}, path: path, options: o, apply: apply}
 	if c := o.Current; c != nil {
 		w.last, w.seen, w.started = c.Hash, c.origin, &c.origin
 		w.missing.use(c)
@@ -217,7 +217,7 @@ func (w *watcher) deliver(cfg *Config, err error, first bool) {
 		return // the program runs with it
 	}
 	cfg.Warnings = append(cfg.Warnings, cfg.restart(w.started)...)
-	cfg.Warnings.sort()
+	cfg.Warnings.Sort()
 	w.apply(cfg, nil)
 }
 
@@ -269,13 +269,13 @@ func (w *watcher) watch(read []source, more []string) (isNew bool) {
 
 // restart returns a warning for each setting that differs from the start of the program and takes
 // effect only at the next start.
-func (c *Config) restart(started *origin) Problems {
-	var found Problems
+func (c *Config) restart(started *origin) yamlcfg.Problems {
+	var found yamlcfg.Problems
 	for i, now := range c.origin.settings {
 		if reflect.DeepEqual(now.value, started.settings[i].value) {
 			continue
 		}
-		p := now.at.problem("has changed since the start of the program: it takes effect at the next start")
+		p := now.at.Problem("has changed since the start of the program: it takes effect at the next start")
 		p.Warning = true
 		found = append(found, p)
 	}

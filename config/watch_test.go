@@ -12,6 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/ratelimit/ratelimit/config"
+	"github.com/ratelimit/ratelimit/config/yamlcfg"
 )
 
 // delivery is one call of apply.
@@ -138,7 +139,7 @@ func TestWatchHalfWritten(t *testing.T) {
 	w := startWatch(t, dir, config.Options{})
 	write(t, file, good[:len(good)-10])
 	w.until(t, "what is wrong with the half", func(d delivery) bool {
-		var problems config.Problems
+		var problems yamlcfg.Problems
 		return d.cfg == nil && errors.As(d.err, &problems) && problems[0].File == file
 	})
 	write(t, file, good) // the same as before: delivered, as the error is over
@@ -239,7 +240,7 @@ func TestWatchNeedsRestart(t *testing.T) {
 	w := startWatch(t, dir, config.Options{})
 	replace(t, file, "domains: [{domain: x, unmatched: deny}]\nserver:\n  grpc: {address: ':2'}\nstore: {embedded: {max_buckets: 7}}\ndecision: {on_unavailable: deny}\ndrain: 1s\n")
 	const text = "has changed since the start of the program: it takes effect at the next start"
-	want := config.Problems{
+	want := yamlcfg.Problems{
 		{File: file, Line: 3, Column: 9, Path: "server.grpc", Text: text, Warning: true},
 		{File: file, Line: 4, Column: 8, Path: "store", Text: text, Warning: true},
 		{File: file, Line: 6, Column: 8, Path: "drain", Text: text, Warning: true},
@@ -248,7 +249,7 @@ func TestWatchNeedsRestart(t *testing.T) {
 		t.Errorf("warnings (-want +got):\n%s", diff)
 	}
 	replace(t, file, "domains: [{domain: y, unmatched: deny}]\n") // the key is gone, the default differs
-	want = config.Problems{{File: file, Path: "server.grpc", Text: text, Warning: true}}
+	want = yamlcfg.Problems{{File: file, Path: "server.grpc", Text: text, Warning: true}}
 	if diff := cmp.Diff(want, w.untilDomains(t, "y").Warnings); diff != "" {
 		t.Errorf("warnings (-want +got):\n%s", diff)
 	}

@@ -9,7 +9,7 @@ for n in first second/elsewhere; do
   mkdir -p "$dir/$n"
   git archive HEAD | tar -x -C "$dir/$n"
   (cd "$dir/$n" && GOCACHE="$dir/cache-${n%%/*}" CGO_ENABLED=0 GOFLAGS= \
-    "${GO:-go}" build -trimpath -ldflags "-s -w -buildid= -X main.version=reproducible" -o "$dir/${n%%/*}.bin" ./cmd/ratelimit)
+    "${GO:-go}" build -trimpath -ldflags "-s -w -buildid= -X github.com/ratelimit/ratelimit/internal/command.version=reproducible" -o "$dir/${n%%/*}.bin" ./cmd/ratelimit)
 done
 sha256sum "$dir/first.bin" "$dir/second.bin" | sed "s|$dir/||"
 cmp "$dir/first.bin" "$dir/second.bin"

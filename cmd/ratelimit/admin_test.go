@@ -13,8 +13,11 @@ import (
 	"testing"
 	"time"
 
-	"github.com/ratelimit/ratelimit/internal/adminsocket"
-	"github.com/ratelimit/ratelimit/internal/guard"
+	"github.com/ratelimit/ratelimit/internal/cli"
+	"github.com/ratelimit/ratelimit/internal/command"
+	"github.com/ratelimit/ratelimit/internal/server"
+	"github.com/ratelimit/ratelimit/internal/server/guard"
+	"github.com/ratelimit/ratelimit/test/kit/programtest"
 )
 
 // newTokenPair returns the token and the hash that `ratelimit token` prints.
@@ -39,10 +42,10 @@ func TestAdminTokens(t *testing.T) {
 	top, topHash := newTokenPair(t)
 	reader, readerHash := newTokenPair(t)
 	stranger, _ := newTokenPair(t)
-	file := write(t, "c.yaml", adminConfig(fmt.Sprintf("address: '127.0.0.1:0', tokens: {top: {role: administer, hash: %q}, dash: {role: read, hash: %q}}", topHash, readerHash)))
+	file := programtest.WriteFile(t, "c.yaml", adminConfig(fmt.Sprintf("address: '127.0.0.1:0', tokens: {top: {role: administer, hash: %q}, dash: {role: read, hash: %q}}", topHash, readerHash)))
 	r := start(t, "--config", file, "--data", data)
 	server := strings.Replace(r.adminURL(t), "https:", "http:", 1)
-	inFile := write(t, "token", top+"\n")
+	inFile := programtest.WriteFile(t, "token", top+"\n")
 	for _, test := range []struct {
 		name  string
 		env   string
@@ -60,14 +63,14 @@ func TestAdminTokens(t *testing.T) {
 		{"in no file", top, []string{"--token-file", inFile + ".none"}, 2, "--token-file: "},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			t.Setenv(tokenVariable, test.env)
+			t.Setenv(cli.TokenVariable, test.env)
 			args := append([]string{"backup", "--server", server, "-o", to}, test.flags...)
 			if code, _, stderr := output(t, args...); code != test.code || !strings.Contains(stderr, test.want) {
 				t.Errorf("exit code %d, want %d; stderr lacks %q:\n%s", code, test.code, test.want, stderr)
 			}
 		})
 	}
-	t.Setenv(tokenVariable, reader)
+	t.Setenv(cli.TokenVariable, reader)
 	if code, stdout, stderr := output(t, "explain", "--server", server, "shop", "user=ada"); code != 0 || !strings.Contains(stdout, "users") {
 		t.Errorf("explain: exit code %d\n%s%s", code, stdout, stderr)
 	}
@@ -81,7 +84,7 @@ func TestAdminTokens(t *testing.T) {
 	// A token that is taken out of the file is refused, without a restart.
 	text := strings.Replace(adminConfig(fmt.Sprintf("address: '127.0.0.1:0', tokens: {top: {role: administer, hash: %q}}", topHash)), "{top", "{other", 1)
 	replaceFile(t, file, strings.Replace(text, topHash, readerHash, 1))
-	t.Setenv(tokenVariable, top)
+	t.Setenv(cli.TokenVariable, top)
 	eventually(t, "the token to be refused", func() bool {
 		code, _, stderr := output(t, "backup", "--server", server, "-o", to)
 		return code == 1 && strings.Contains(stderr, "401")
@@ -104,8 +107,8 @@ func replaceFile(t *testing.T, path, text string) {
 func TestAdminListenersThatAreRefused(t *testing.T) {
 	token, hash := newTokenPair(t)
 	tokens := fmt.Sprintf("tokens: {a: {role: read, hash: %q}}", hash)
-	id := newIdentity(t, t.TempDir(), "server")
-	plain := fmt.Sprintf("tls: {cert: %q, key: %q}", id.cert, id.key)
+	id := programtest.NewIdentity(t, t.TempDir(), "server")
+	plain := fmt.Sprintf("tls: {cert: %q, key: %q}", id.Cert, id.Key)
 	for _, test := range []struct{ name, settings, want string }{
 		{"no credential", "address: '127.0.0.1:0'", "server.admin: at 127.0.0.1:0 callers need a credential"},
 		{"TLS alone", "address: '127.0.0.1:0', " + plain, "callers need a credential"},
@@ -118,17 +121,17 @@ func TestAdminListenersThatAreRefused(t *testing.T) {
 		{"no port", "address: localhost", "server.admin.address: must be unix:PATH, off, or a host and a port"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			code, _, stderr := output(t, "check", "--config", write(t, "c.yaml", adminConfig(test.settings)))
-			if code != exitUsage || !strings.Contains(stderr, test.want) || strings.Contains(stderr, token) {
+			code, _, stderr := output(t, "check", "--config", programtest.WriteFile(t, "c.yaml", adminConfig(test.settings)))
+			if code != command.ExitUsage || !strings.Contains(stderr, test.want) || strings.Contains(stderr, token) {
 				t.Errorf("exit code %d, stderr lacks %q, or has the token:\n%s", code, test.want, stderr)
 			}
 		})
 	}
-	good := write(t, "c.yaml", hundredPerDay)
+	good := programtest.WriteFile(t, "c.yaml", hundredPerDay)
 	for address, want := range map[string]string{
 		"127.0.0.1:0": "--admin-address: at 127.0.0.1:0 callers need a credential", "unix:": "--admin-address: address \"unix:\" needs a path", "x": "unix:PATH, host:port or off",
 	} {
-		if code, _, stderr := output(t, "serve", "--config", good, "--admin-address", address); code != exitUsage || !strings.Contains(stderr, want) {
+		if code, _, stderr := output(t, "serve", "--config", good, "--admin-address", address); code != command.ExitUsage || !strings.Contains(stderr, want) {
 			t.Errorf("%s: exit code %d, stderr lacks %q:\n%s", address, code, want, stderr)
 		}
 	}
@@ -136,10 +139,10 @@ func TestAdminListenersThatAreRefused(t *testing.T) {
 
 // A socket that is named and cannot be opened ends the start; one in the usual place does not.
 func TestAdminSocketThatCannotBe(t *testing.T) {
-	file := write(t, "c.yaml", hundredPerDay)
+	file := programtest.WriteFile(t, "c.yaml", hundredPerDay)
 	taken := filepath.Dir(file)
 	code, _, stderr := output(t, "serve", "--config", file, "--grpc-address", "127.0.0.1:0", "--http-address", "127.0.0.1:0", "--admin-address", "unix:"+taken)
-	if code != exitFailure || !strings.Contains(stderr, "server.admin.address, or --admin-address: ") || !strings.Contains(stderr, "no socket") {
+	if code != command.ExitFailure || !strings.Contains(stderr, "server.admin.address, or --admin-address: ") || !strings.Contains(stderr, "no socket") {
 		t.Errorf("exit code %d, stderr:\n%s", code, stderr)
 	}
 	data := filepath.Join(t.TempDir(), "data")
@@ -149,7 +152,7 @@ func TestAdminSocketThatCannotBe(t *testing.T) {
 	r := start(t, "--config", file, "--data", data)
 	r.remaining(t, "ada")
 	eventually(t, "a warning", func() bool { return strings.Contains(r.log.String(), "there is no admin socket") })
-	if code, _, stderr := output(t, "backup", "--data", data, "-o", "-"); code != exitSilence {
+	if code, _, stderr := output(t, "backup", "--data", data, "-o", "-"); code != command.ExitSilence {
 		t.Errorf("backup: exit code %d\n%s", code, stderr)
 	}
 }
@@ -157,13 +160,13 @@ func TestAdminSocketThatCannotBe(t *testing.T) {
 // Commands find the only service of the run directory, and ask which of several.
 func TestServiceIsFound(t *testing.T) {
 	run := t.TempDir()
-	t.Setenv(adminsocket.RunDirVariable, filepath.Join(run, "ratelimit"))
-	file := write(t, "c.yaml", hundredPerDay)
+	t.Setenv(server.RunDirVariable, filepath.Join(run, "ratelimit"))
+	file := programtest.WriteFile(t, "c.yaml", hundredPerDay)
 	backup := func(want string, flags ...string) {
 		t.Helper()
-		wantCode := exitFailure
+		wantCode := command.ExitFailure
 		if strings.HasPrefix(want, "no running service") {
-			wantCode = exitSilence
+			wantCode = command.ExitSilence
 		}
 		code, _, stderr := output(t, append([]string{"backup", "-o", "-"}, flags...)...)
 		if code != wantCode || !strings.Contains(stderr, want) {
@@ -185,15 +188,15 @@ func TestServiceIsFound(t *testing.T) {
 	backup("unix:"+run+"/ratelimit/admin-2.sock answers 404", "--server", "unix:"+run+"/ratelimit/admin-2.sock")
 	first.end(t)
 	backup(secondURL + " answers 404")
-	backup("says server.admin.address: off", "--config", write(t, "off.yaml", adminConfig("address: off")))
-	t.Chdir(filepath.Dir(write(t, defaultFile, adminConfig("address: off"))))
+	backup("says server.admin.address: off", "--config", programtest.WriteFile(t, "off.yaml", adminConfig("address: off")))
+	t.Chdir(filepath.Dir(programtest.WriteFile(t, command.DefaultFile, adminConfig("address: off"))))
 	backup("says server.admin.address: off")
 }
 
 // A token goes to no service that could be another, and over no network in plain text.
 func TestTokenStays(t *testing.T) {
 	token, _ := newTokenPair(t)
-	t.Setenv(tokenVariable, token)
+	t.Setenv(cli.TokenVariable, token)
 	shown := make(chan string, 1)
 	thief := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { shown <- r.Header.Get("Authorization") }))
 	defer thief.Close()
@@ -203,8 +206,8 @@ func TestTokenStays(t *testing.T) {
 		code int
 		text string
 	}{
-		redirect.URL:               {exitFailure, "307 Temporary Redirect"},
-		"http://ratelimit.example": {exitUsage, "the token could be read on the network: use https"},
+		redirect.URL:               {command.ExitFailure, "307 Temporary Redirect"},
+		"http://ratelimit.example": {command.ExitUsage, "the token could be read on the network: use https"},
 	} {
 		if code, _, stderr := output(t, "backup", "--server", server, "-o", "-"); code != want.code || !strings.Contains(stderr, want.text) {
 			t.Errorf("%s: exit code %d, want %d; stderr lacks %q:\n%s", server, code, want.code, want.text, stderr)
@@ -221,8 +224,8 @@ func TestTokenStays(t *testing.T) {
 // with it.
 func TestAdminWhileDraining(t *testing.T) {
 	data := filepath.Join(t.TempDir(), "data")
-	r := start(t, "--config", write(t, "c.yaml", "drain: 1h\n"+hundredPerDay), "--data", data)
-	r.stop(errTerminated)
+	r := start(t, "--config", programtest.WriteFile(t, "c.yaml", "drain: 1h\n"+hundredPerDay), "--data", data)
+	r.stop(command.ErrTerminated)
 	eventually(t, "not ready", func() bool {
 		code, _ := r.get(t, "/readyz")
 		return code == http.StatusServiceUnavailable
@@ -237,7 +240,7 @@ func TestAdminWhileDraining(t *testing.T) {
 // credential.
 func TestStrangersMakeRoomForAdministration(t *testing.T) {
 	token, hash := newTokenPair(t)
-	r := start(t, "--config", write(t, "c.yaml", adminConfig(fmt.Sprintf("address: '127.0.0.1:0', tokens: {a: {role: read, hash: %q}}", hash))))
+	r := start(t, "--config", programtest.WriteFile(t, "c.yaml", adminConfig(fmt.Sprintf("address: '127.0.0.1:0', tokens: {a: {role: read, hash: %q}}", hash))))
 	address := strings.TrimPrefix(r.adminURL(t), "https://")
 	dial := func() net.Conn {
 		conn, err := (&net.Dialer{Timeout: patience}).DialContext(t.Context(), "tcp", address)
@@ -249,7 +252,7 @@ func TestStrangersMakeRoomForAdministration(t *testing.T) {
 	}
 	ask := func(conn net.Conn) {
 		t.Helper()
-		if err := conn.SetDeadline(time.Now().Add(httpReadTimeout * 9 / 10)); err != nil { // then the others leave by themselves
+		if err := conn.SetDeadline(time.Now().Add(server.HTTPReadTimeout * 9 / 10)); err != nil { // then the others leave by themselves
 			t.Fatal(err)
 		}
 		_, err := io.WriteString(conn, "GET /v1 HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer "+token+"\r\n\r\n")
@@ -278,7 +281,7 @@ func TestStrangersMakeRoomForAdministration(t *testing.T) {
 
 func TestAdminBounds(t *testing.T) {
 	_, hash := newTokenPair(t)
-	r := start(t, "--config", write(t, "c.yaml", adminConfig(fmt.Sprintf("address: '127.0.0.1:0', tokens: {a: {role: read, hash: %q}}", hash))))
+	r := start(t, "--config", programtest.WriteFile(t, "c.yaml", adminConfig(fmt.Sprintf("address: '127.0.0.1:0', tokens: {a: {role: read, hash: %q}}", hash))))
 	address := strings.TrimPrefix(r.adminURL(t), "https://")
 	for name, request := range map[string]struct{ text, want string }{
 		"a large header":     {"GET / HTTP/1.1\r\nHost: x\r\nX: " + strings.Repeat("x", 64<<10) + "\r\n\r\n", "431"},

@@ -3,11 +3,8 @@ package main
 import (
 	"bufio"
 	"context"
-	"errors"
 	"io"
 	"log/slog"
-	"net/http"
-	"net/http/httptest"
 	"regexp"
 	"strings"
 	"testing"
@@ -16,14 +13,17 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/ratelimit/ratelimit/config"
-	"github.com/ratelimit/ratelimit/internal/dynamotest"
+	"github.com/ratelimit/ratelimit/internal/awscmd"
+	"github.com/ratelimit/ratelimit/internal/server"
 	"github.com/ratelimit/ratelimit/pkg/aggregator"
+	"github.com/ratelimit/ratelimit/test/kit/dynamotest"
+	"github.com/ratelimit/ratelimit/test/kit/programtest"
 )
 
 // aggregateRegistry returns a registry with the metrics of an aggregator.
 func aggregateRegistry() *prometheus.Registry {
 	registry := prometheus.NewRegistry()
-	registry.MustRegister(newAggregateMetrics(func() aggregator.Stats { return aggregator.Stats{Oldest: time.Unix(1, 0)} }), newBudgetMetrics(newAlerts(config.Webhook{}, slog.New(slog.DiscardHandler))))
+	registry.MustRegister(awscmd.NewAggregateMetrics(func() aggregator.Stats { return aggregator.Stats{Oldest: time.Unix(1, 0)} }), server.NewBudgetMetrics(server.OpenAlerts(config.Webhook{}, slog.New(slog.DiscardHandler))))
 	return registry
 }
 
@@ -42,8 +42,8 @@ func aggregateRows(t *testing.T) map[string]string {
 }
 
 func TestAggregateRefuses(t *testing.T) {
-	embedded := write(t, "embedded.yaml", twoPerMinute)
-	table := write(t, "table.yaml", "store: {type: dynamodb, dynamodb: {table: none, endpoint: 'http://127.0.0.1:1', create_table: true}}"+twoPerMinute)
+	embedded := programtest.WriteFile(t, "embedded.yaml", programtest.TwoPerMinute)
+	table := programtest.WriteFile(t, "table.yaml", "store: {type: dynamodb, dynamodb: {table: none, endpoint: 'http://127.0.0.1:1', create_table: true}}"+programtest.TwoPerMinute)
 	for name, tt := range map[string]struct {
 		args []string
 		code int
@@ -68,7 +68,7 @@ func TestAggregateRefuses(t *testing.T) {
 
 // aggregating is a `ratelimit aggregate` that runs.
 type aggregating struct {
-	log   *logBuffer
+	log   *programtest.LogBuffer
 	stop  func()
 	ended chan int
 }
@@ -78,7 +78,7 @@ func aggregate(t *testing.T, file string, args ...string) *aggregating {
 	t.Helper()
 	ctx, stop := context.WithCancel(t.Context())
 	t.Cleanup(stop)
-	a := &aggregating{log: new(logBuffer), stop: stop, ended: make(chan int, 1)}
+	a := &aggregating{log: new(programtest.LogBuffer), stop: stop, ended: make(chan int, 1)}
 	go func() {
 		a.ended <- run(ctx, append([]string{"aggregate", "-c", file, "--http-address", "127.0.0.1:0", "--flush", "100ms"}, args...), io.Discard, a.log)
 	}()
@@ -104,7 +104,7 @@ func (a *aggregating) end(t *testing.T) {
 // aggregator's metrics show its work.
 func TestAggregate(t *testing.T) {
 	server := dynamotest.Start(t)
-	file := write(t, "c.yaml", onTable(server.URL, dynamotest.TableName(t), "100/minute"))
+	file := programtest.WriteFile(t, "c.yaml", onTable(server.URL, dynamotest.TableName(t), "100/minute"))
 	service := start(t, "--config", file)
 	for range 7 {
 		service.ask(t, "ada")
@@ -145,24 +145,5 @@ func TestAggregate(t *testing.T) {
 	stop()
 	if code := <-ended; code != 0 {
 		t.Errorf("exit code %d", code)
-	}
-}
-
-// A failed health check is reported with its reason, whose length is bounded.
-func TestAnswerHealth(t *testing.T) {
-	for _, tt := range []struct {
-		err  error
-		code int
-		body string
-	}{
-		{nil, 200, "ok\n"},
-		{errors.New("usage cannot be written"), 503, "usage cannot be written\n"},
-		{errors.New(strings.Repeat("x", 1000)), 503, strings.Repeat("x", 500) + "\n"},
-	} {
-		w := httptest.NewRecorder()
-		answerHealth(func() error { return tt.err })(w, httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/readyz", nil))
-		if w.Code != tt.code || w.Body.String() != tt.body {
-			t.Errorf("%v: %d %q", tt.err, w.Code, w.Body.String())
-		}
 	}
 }

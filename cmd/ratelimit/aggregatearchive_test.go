@@ -21,9 +21,10 @@ import (
 	s3types "github.com/aws/aws-sdk-go-v2/service/s3/types"
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/ratelimit/ratelimit/internal/auditline"
-	"github.com/ratelimit/ratelimit/internal/dynamotest"
+	"github.com/ratelimit/ratelimit/internal/command"
 	"github.com/ratelimit/ratelimit/pkg/api"
+	"github.com/ratelimit/ratelimit/test/kit/dynamotest"
+	"github.com/ratelimit/ratelimit/test/kit/programtest"
 )
 
 // newBucket makes a bucket of moto, and returns a client of it. The environment names moto as S3.
@@ -78,7 +79,7 @@ type audited struct {
 func newAudited(t *testing.T) *audited {
 	t.Helper()
 	a := &audited{server: dynamotest.Start(t), table: dynamotest.TableName(t)}
-	a.service = start(t, "--config", write(t, "c.yaml", onTable(a.server.URL, a.table, "100/minute")))
+	a.service = start(t, "--config", programtest.WriteFile(t, "c.yaml", onTable(a.server.URL, a.table, "100/minute")))
 	for _, args := range [][]string{
 		{"set", "limits", "--resource", "gpt-4", "rpm=60/minute"},
 		{"set", "limits", "--resource", "gpt-4", "rpm=90/minute", "tpd=5/day"},
@@ -113,7 +114,7 @@ func (a *audited) wantArchived(t *testing.T, lines, names []string) {
 	}
 	got := make([]api.AuditEvent, 0, len(lines))
 	for _, line := range lines {
-		var l auditline.Line
+		var l command.AuditLine
 		if err := json.Unmarshal([]byte(line), &l); err != nil || len(l.NamespaceID) != 11 {
 			t.Errorf("%s: %v", line, err)
 		}
@@ -215,7 +216,7 @@ func TestAggregateArchives(t *testing.T) {
 		return false
 	}))
 	a := newAudited(t)
-	file := write(t, "aggregate.yaml", onTable(a.expiring(t), a.table, "100/minute"))
+	file := programtest.WriteFile(t, "aggregate.yaml", onTable(a.expiring(t), a.table, "100/minute"))
 	if code, _, stderr := output(t, "aggregate", "-c", file, "--archive", "s3://no-such-bucket/audit"); code != 1 || !strings.Contains(stderr, "there is no bucket no-such-bucket") {
 		t.Errorf("a bucket that does not exist: %d %s", code, stderr)
 	}

@@ -11,7 +11,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/ratelimit/ratelimit/internal/dynamotest"
+	"github.com/ratelimit/ratelimit/test/kit/dynamotest"
+	"github.com/ratelimit/ratelimit/test/kit/programtest"
 )
 
 // takeover is the longest time until another process works on the shards of one that was killed: a read of
@@ -28,7 +29,7 @@ type consumer struct {
 // consume starts an aggregator.
 func consume(t *testing.T, program, file string) *consumer {
 	t.Helper()
-	log := new(logBuffer)
+	log := new(programtest.LogBuffer)
 	cmd := exec.CommandContext(t.Context(), program, "aggregate", "-c", file, "--http-address", "127.0.0.1:0", "--flush", "500ms")
 	cmd.Env = []string{"AWS_REGION=eu-central-1", "AWS_ACCESS_KEY_ID=local", "AWS_SECRET_ACCESS_KEY=local"}
 	cmd.Stderr = log
@@ -81,7 +82,7 @@ func (c *consumer) reads(t *testing.T) {
 // goes on, and usage is exactly the admitted amount.
 func TestConsumersThatAreKilled(t *testing.T) {
 	server := dynamotest.Start(t)
-	file := write(t, "c.yaml", onTable(server.URL, dynamotest.TableName(t), "1000000/minute"))
+	file := programtest.WriteFile(t, "c.yaml", onTable(server.URL, dynamotest.TableName(t), "1000000/minute"))
 	service, program := start(t, "--config", file), bootstrap(t)
 	ctx, stop := context.WithCancel(t.Context())
 	defer stop()

@@ -8,29 +8,13 @@ import (
 
 	"github.com/aws/aws-lambda-go/events"
 	"github.com/aws/smithy-go"
-	"github.com/google/go-cmp/cmp"
 
-	"github.com/ratelimit/ratelimit/internal/dynamofake"
-	"github.com/ratelimit/ratelimit/internal/dynamotest"
-	"github.com/ratelimit/ratelimit/internal/iamtest"
 	"github.com/ratelimit/ratelimit/pkg/stack"
+	"github.com/ratelimit/ratelimit/test/kit/dynamofake"
+	"github.com/ratelimit/ratelimit/test/kit/dynamotest"
+	"github.com/ratelimit/ratelimit/test/kit/iamtest"
+	"github.com/ratelimit/ratelimit/test/kit/programtest"
 )
-
-func TestArgumentsOfAFunction(t *testing.T) {
-	variables := map[string]string{"RATELIMIT_TABLE": "limits", "RATELIMIT_WINDOWS": "hour,day", "RATELIMIT_KEEP": "hour=720h", "RATELIMIT_ARCHIVE": "s3://audit-events", "RATELIMIT_CONFIG": "s3://fleet/ratelimit.yaml"}
-	get := func(name string) string { return variables[name] }
-	if got := arguments(nil, get); len(got) != 0 {
-		t.Errorf("without a runtime: %q", got)
-	}
-	variables["AWS_LAMBDA_RUNTIME_API"] = "127.0.0.1:9001"
-	want := []string{"aggregate", "--lambda", "--table=limits", "--windows=hour,day", "--keep=hour=720h", "--archive=s3://audit-events", "--config=s3://fleet/ratelimit.yaml"}
-	if diff := cmp.Diff(want, arguments(nil, get)); diff != "" {
-		t.Errorf("of a function (-want +got):\n%s", diff)
-	}
-	if got := arguments([]string{"version"}, get); !slices.Equal(got, []string{"version"}) {
-		t.Errorf("with arguments: %q", got)
-	}
-}
 
 // poisoned returns records with two among them that cannot be counted: a bucket's with a counter
 // that is no number, and one that is in no form.
@@ -66,15 +50,6 @@ func firstOfBuckets(t *testing.T, records []json.RawMessage) string {
 	return ""
 }
 
-// The program as the runtime of Lambda starts it.
-func TestLambda(t *testing.T) {
-	program := bootstrap(t)
-	t.Run("usage", func(t *testing.T) { testLambdaCounts(t, program) })
-	t.Run("archive", func(t *testing.T) { testLambdaArchives(t, program) })
-	t.Run("budgets", func(t *testing.T) { testLambdaBudgets(t, program) })
-	t.Run("budgets of another home", func(t *testing.T) { testLambdaBeside(t, program) })
-}
-
 // aggregatorRole returns the permissions that the role of a stack's function has on its table. config is that of
 // the function; "" = none.
 func aggregatorRole(t *testing.T, table, config string) *guarded {
@@ -103,7 +78,7 @@ func aggregatorRole(t *testing.T, table, config string) *guarded {
 func testLambdaCounts(t *testing.T, program string) {
 	t.Helper()
 	server, table := dynamotest.Start(t), dynamotest.TableName(t)
-	service := start(t, "--config", write(t, "c.yaml", onTable(server.URL, table, "100/minute")))
+	service := start(t, "--config", programtest.WriteFile(t, "c.yaml", onTable(server.URL, table, "100/minute")))
 	role := aggregatorRole(t, table, "")
 	proxy := dynamotest.NewProxy(t, server.URL, role.guard.Plan)
 	for range 7 {
@@ -171,7 +146,7 @@ func testLambdaCounts(t *testing.T, program string) {
 
 func TestLambdaRefuses(t *testing.T) {
 	t.Setenv("AWS_LAMBDA_RUNTIME_API", "127.0.0.1:1")
-	file := write(t, "c.yaml", twoPerMinute)
+	file := programtest.WriteFile(t, "c.yaml", programtest.TwoPerMinute)
 	for name, tt := range map[string]struct {
 		args []string
 		says string

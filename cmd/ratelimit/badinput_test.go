@@ -12,7 +12,10 @@ import (
 	"sync/atomic"
 	"testing"
 
+	"github.com/ratelimit/ratelimit/internal/cli"
+	"github.com/ratelimit/ratelimit/internal/command"
 	"github.com/ratelimit/ratelimit/pkg/api"
+	"github.com/ratelimit/ratelimit/test/kit/programtest"
 )
 
 // operated is a service with a data directory that operators reach over TCP, by tokens.
@@ -30,7 +33,7 @@ func startOperated(t *testing.T) *operated {
 		o.tokens[role] = token
 		settings = append(settings, fmt.Sprintf("%s: {role: %s, hash: %q}", role, role, hash))
 	}
-	file := write(t, "c.yaml", adminConfig("address: '127.0.0.1:0', tokens: {"+strings.Join(settings, ", ")+"}"))
+	file := programtest.WriteFile(t, "c.yaml", adminConfig("address: '127.0.0.1:0', tokens: {"+strings.Join(settings, ", ")+"}"))
 	r := start(t, "--config", file, "--data", t.TempDir(), "--new-data")
 	o.url = strings.Replace(r.adminURL(t), "https:", "http:", 1)
 	return o
@@ -64,7 +67,7 @@ func (o *operated) send(t *testing.T, role, method, path string, body io.Reader,
 // run runs a command as an administrator.
 func (o *operated) run(t *testing.T, args ...string) (code int, stdout, stderr string) {
 	t.Helper()
-	t.Setenv(tokenVariable, o.tokens["administer"])
+	t.Setenv(cli.TokenVariable, o.tokens["administer"])
 	return output(t, append(args, "--server", o.url)...)
 }
 
@@ -72,7 +75,7 @@ func (o *operated) run(t *testing.T, args ...string) (code int, stdout, stderr s
 func (o *operated) must(t *testing.T, args ...string) string {
 	t.Helper()
 	code, stdout, stderr := o.run(t, args...)
-	if code != exitOK {
+	if code != command.ExitOK {
 		t.Fatalf("%v: exit code %d: %s", args, code, stderr)
 	}
 	return stdout
@@ -150,44 +153,44 @@ func TestBadCommands(t *testing.T) {
 	o := startOperated(t)
 	o.must(t, "set", "entity", "here")
 	o.must(t, "set", "limits", "--resource", "r", "rpm=5/day")
-	half := write(t, "half.yaml", "manifest: m\nentities: {a: {name: a}}\nlimits: {resources: {r: {rpm: 9/day}, s: {rpm: 5/fortnight}}}\n")
-	cut := write(t, "cut.yaml", "manifest: m\nentities: {a: {name: a}\n")
+	half := programtest.WriteFile(t, "half.yaml", "manifest: m\nentities: {a: {name: a}}\nlimits: {resources: {r: {rpm: 9/day}, s: {rpm: 5/fortnight}}}\n")
+	cut := programtest.WriteFile(t, "cut.yaml", "manifest: m\nentities: {a: {name: a}\n")
 	before := o.stored(t)
 	for _, test := range []struct {
 		args string
 		code int
 		want string
 	}{
-		{"get entitys here", exitUsage, `did you mean "entity"?`},
-		{"list things", exitUsage, `unknown noun "things"`},
-		{"set entity", exitUsage, "needs"},
-		{"set limits --resource r rpm", exitUsage, "rpm"},
-		{"set limits --resource r rpm=5/fortnight", exitFailure, "a period must be"},
-		{"set limits --resource r wcu=5/day", exitFailure, "reserved"},
-		{"set limits --resource _default_ rpm=5/day", exitFailure, "name an entity"},
-		{"set limits --resource r rpm=9/day --etag v1", exitFailure, "read it again"},
-		{"set entity here --parent here", exitFailure, "its own ancestor"},
-		{"set entity here --cascade", exitFailure, "parent"},
-		{"delete entity here", exitUsage, "--yes"},
-		{"delete entity none --yes", exitFailure, "no entity none"},
-		{"delete limits --resource none --yes", exitFailure, "none"},
-		{"get entity here -n none", exitFailure, "namespace none"},
-		{"list entities -n ", exitUsage, "--namespace is empty"},
-		{"get namespace none", exitFailure, "never in use"},
-		{"reset bucket --entity here --resource r", exitFailure, "none is in use, so a request finds a full one"},
-		{"top-up bucket --entity here --resource r many", exitUsage, "many"},
-		{"top-up bucket --entity here --resource r 99999999999999999999", exitUsage, "at most 1000000000000000 tokens"},
-		{"top-up bucket --entity here --resource r --once= 1", exitUsage, `"--once" flag: it is empty`},
-		{"take-out bucket --entity here --resource r --limit= 1", exitUsage, `"--limit" flag: it is empty`},
-		{"set limits --entity= --resource r rpm=9/day", exitUsage, `"--entity" flag: it is empty`},
-		{"set limits --resource r rpm=9/day --etag=", exitUsage, `"--etag" flag: it is empty`},
-		{"delete limits --entity= --resource r --yes", exitUsage, `"--entity" flag: it is empty`},
-		{"delete entity here --yes --etag=", exitUsage, `"--etag" flag: it is empty`},
-		{"apply -f " + half, exitUsage, "fortnight"},
-		{"apply -f " + cut, exitUsage, "cut.yaml"},
-		{"apply -f " + cut + ".none", exitUsage, "no such file"},
-		{"list usage --from yesterday", exitUsage, "--from"},
-		{"list audit --entity a --system", exitUsage, "--system"},
+		{"get entitys here", command.ExitUsage, `did you mean "entity"?`},
+		{"list things", command.ExitUsage, `unknown noun "things"`},
+		{"set entity", command.ExitUsage, "needs"},
+		{"set limits --resource r rpm", command.ExitUsage, "rpm"},
+		{"set limits --resource r rpm=5/fortnight", command.ExitFailure, "a period must be"},
+		{"set limits --resource r wcu=5/day", command.ExitFailure, "reserved"},
+		{"set limits --resource _default_ rpm=5/day", command.ExitFailure, "name an entity"},
+		{"set limits --resource r rpm=9/day --etag v1", command.ExitFailure, "read it again"},
+		{"set entity here --parent here", command.ExitFailure, "its own ancestor"},
+		{"set entity here --cascade", command.ExitFailure, "parent"},
+		{"delete entity here", command.ExitUsage, "--yes"},
+		{"delete entity none --yes", command.ExitFailure, "no entity none"},
+		{"delete limits --resource none --yes", command.ExitFailure, "none"},
+		{"get entity here -n none", command.ExitFailure, "namespace none"},
+		{"list entities -n ", command.ExitUsage, "--namespace is empty"},
+		{"get namespace none", command.ExitFailure, "never in use"},
+		{"reset bucket --entity here --resource r", command.ExitFailure, "none is in use, so a request finds a full one"},
+		{"top-up bucket --entity here --resource r many", command.ExitUsage, "many"},
+		{"top-up bucket --entity here --resource r 99999999999999999999", command.ExitUsage, "at most 1000000000000000 tokens"},
+		{"top-up bucket --entity here --resource r --once= 1", command.ExitUsage, `"--once" flag: it is empty`},
+		{"take-out bucket --entity here --resource r --limit= 1", command.ExitUsage, `"--limit" flag: it is empty`},
+		{"set limits --entity= --resource r rpm=9/day", command.ExitUsage, `"--entity" flag: it is empty`},
+		{"set limits --resource r rpm=9/day --etag=", command.ExitUsage, `"--etag" flag: it is empty`},
+		{"delete limits --entity= --resource r --yes", command.ExitUsage, `"--entity" flag: it is empty`},
+		{"delete entity here --yes --etag=", command.ExitUsage, `"--etag" flag: it is empty`},
+		{"apply -f " + half, command.ExitUsage, "fortnight"},
+		{"apply -f " + cut, command.ExitUsage, "cut.yaml"},
+		{"apply -f " + cut + ".none", command.ExitUsage, "no such file"},
+		{"list usage --from yesterday", command.ExitUsage, "--from"},
+		{"list audit --entity a --system", command.ExitUsage, "--system"},
 	} {
 		t.Run(test.args, func(t *testing.T) {
 			code, stdout, stderr := o.run(t, strings.Split(test.args, " ")...)

@@ -14,8 +14,9 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/ratelimit/ratelimit/internal/alert"
-	"github.com/ratelimit/ratelimit/internal/dynamotest"
+	"github.com/ratelimit/ratelimit/internal/server"
+	"github.com/ratelimit/ratelimit/test/kit/dynamotest"
+	"github.com/ratelimit/ratelimit/test/kit/programtest"
 )
 
 // alarms is a receiver of a webhook whose first calls fail.
@@ -42,7 +43,7 @@ func (a *alarms) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	body, _ := io.ReadAll(r.Body)
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if want := "v1=" + alert.Sign([]byte(webhookKey), r.Header.Get(alert.TimestampHeader), body); r.Header.Get(alert.SignatureHeader) != want {
+	if want := "v1=" + server.SignAlert([]byte(webhookKey), r.Header.Get(server.TimestampHeader), body); r.Header.Get(server.SignatureHeader) != want {
 		a.bad = append(a.bad, string(body))
 	}
 	a.fails--
@@ -105,7 +106,7 @@ func (r *running) store(t *testing.T) {
 // calls fail at first.
 func TestBudgetsOfAService(t *testing.T) {
 	receiver := newAlarms(t, 1)
-	file, dir := write(t, "c.yaml", receiver.config(t, hundredPerDay, "100/day")), filepath.Join(t.TempDir(), "data")
+	file, dir := programtest.WriteFile(t, "c.yaml", receiver.config(t, hundredPerDay, "100/day")), filepath.Join(t.TempDir(), "data")
 	for life, asked := range []int{8, 0, 2} {
 		r := start(t, "--config", file, "--data", dir)
 		if life == 0 {
@@ -133,7 +134,7 @@ func TestBudgetsOfAService(t *testing.T) {
 // An aggregator does the same for a fleet, and another one repeats no alert.
 func TestBudgetsOfAFleet(t *testing.T) {
 	server, receiver := dynamotest.Start(t), newAlarms(t, 1)
-	file := write(t, "c.yaml", receiver.config(t, onTable(server.URL, dynamotest.TableName(t), "100/minute"), "100/minute"))
+	file := programtest.WriteFile(t, "c.yaml", receiver.config(t, onTable(server.URL, dynamotest.TableName(t), "100/minute"), "100/minute"))
 	service := start(t, "--config", file)
 	service.store(t)
 	for range 12 {

@@ -10,7 +10,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/ratelimit/ratelimit/internal/dynamofake"
+	"github.com/ratelimit/ratelimit/test/kit/dynamofake"
 )
 
 // tokens has a bucket of 100,000 tokens that refills one in about two minutes. Usage

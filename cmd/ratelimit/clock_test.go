@@ -9,31 +9,12 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/ratelimit/ratelimit/internal/clocks"
-	"github.com/ratelimit/ratelimit/internal/clocktest"
+	"github.com/ratelimit/ratelimit/internal/server"
 	"github.com/ratelimit/ratelimit/pkg/dynamo"
+	"github.com/ratelimit/ratelimit/pkg/limiter"
+	"github.com/ratelimit/ratelimit/test/kit/clocktest"
+	"github.com/ratelimit/ratelimit/test/kit/programtest"
 )
-
-// The store of a fleet sees a sleep of the machine, which moves the wall clock alone.
-// The callers' clock does not follow it.
-func TestTheStoreSeesTheWallClock(t *testing.T) {
-	m := clocktest.Machine{Wall: 1_800_000_000e9, Mono: 5e9}
-	s := &backend{cfg: parsed(t, twoPerMinute), clocks: clocks.New(m.Now)}
-	cfg, call := s.tableConfig(nil, nil), s.embeddedConfig().Now
-	before, called := cfg.Now(), call()
-	m.Pass(time.Second)
-	m.Set(200 * time.Second)
-	after := cfg.Now()
-	if got, want := after.Round(0).Sub(before.Round(0)), 201*time.Second; got != want {
-		t.Errorf("by its wall clock the store sees %v, want %v", got, want)
-	}
-	if got, want := after.Sub(before), time.Second; got != want {
-		t.Errorf("by its monotonic clock the store sees %v, want %v", got, want)
-	}
-	if got, want := call().Round(0).Sub(called.Round(0)), time.Second; got != want {
-		t.Errorf("callers see %v, want %v", got, want)
-	}
-}
 
 // sleeper is a machine in a bubble, that sleeps now and then.
 type sleeper struct {
@@ -71,10 +52,10 @@ func (m *sleeper) wake() {
 // openSleeper builds a replica on a machine.
 func openSleeper(t *testing.T, m *sleeper, client dynamo.Client, text string) replica {
 	t.Helper()
-	log := new(logBuffer)
-	s, err := newServiceOn(t.Context(), parsed(t, text), slog.New(slog.NewTextHandler(log, nil)), func(s *service, ctx context.Context) error {
-		s.clocks = clocks.New(m.now)
-		return s.useTable(ctx, client, nil)
+	log := new(programtest.LogBuffer)
+	s, err := server.NewOn(t.Context(), programtest.Parsed(t, text), slog.New(slog.NewTextHandler(log, nil)), func(s *server.Service, ctx context.Context) error {
+		s.Clocks = limiter.NewClocks(m.now)
+		return s.UseTable(ctx, client, nil)
 	})
 	if err != nil {
 		t.Fatal(err)

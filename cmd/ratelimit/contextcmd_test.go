@@ -5,6 +5,9 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/ratelimit/ratelimit/internal/cli"
+	"github.com/ratelimit/ratelimit/internal/command"
 )
 
 // A command asks the service that the nearest of flags, environment and contexts names, and
@@ -23,7 +26,7 @@ func TestContextPrecedence(t *testing.T) {
 	asks := func(want string, args ...string) {
 		t.Helper()
 		code, stdout, stderr := output(t, append([]string{"status"}, args...)...)
-		if code != exitSilence || !strings.Contains(stderr, want) {
+		if code != command.ExitSilence || !strings.Contains(stderr, want) {
 			t.Errorf("%v: exit code %d, %s%s; want one that names %s", args, code, stdout, stderr, want)
 		}
 	}
@@ -35,9 +38,9 @@ func TestContextPrecedence(t *testing.T) {
 		t.Fatal(err)
 	}
 	asks("used.sock")
-	t.Setenv(contextVariable, "variable")
+	t.Setenv(cli.ContextVariable, "variable")
 	asks("variable.sock")
-	t.Setenv(serverVariable, socket("env.sock"))
+	t.Setenv(cli.ServerVariable, socket("env.sock"))
 	asks("env.sock")
 	asks(filepath.Join("here", "admin.sock"), "--data", "here")
 	asks("named.sock", "--context", "named", "--data", "here")
@@ -46,7 +49,7 @@ func TestContextPrecedence(t *testing.T) {
 		"--server unix:///x --context named": "leave one of them out",
 		"--context nmaed":                    `did you mean "named"?`,
 	} {
-		if code, _, stderr := output(t, append([]string{"status"}, strings.Fields(args)...)...); code != exitUsage || !strings.Contains(stderr, want) {
+		if code, _, stderr := output(t, append([]string{"status"}, strings.Fields(args)...)...); code != command.ExitUsage || !strings.Contains(stderr, want) {
 			t.Errorf("%s: exit code %d, %s", args, code, stderr)
 		}
 	}
@@ -70,14 +73,14 @@ func TestContextMistakes(t *testing.T) {
 		"add a --server ftp://h --token-env X": "it must be unix",
 	} {
 		code, _, stderr := output(t, append([]string{"context"}, strings.Fields(args)...)...)
-		if code != exitUsage || !strings.Contains(stderr, want) || strings.Contains(stderr, "secret") {
+		if code != command.ExitUsage || !strings.Contains(stderr, want) || strings.Contains(stderr, "secret") {
 			t.Errorf("%s: exit code %d, %s; want %s", args, code, stderr, want)
 		}
 	}
 	if entries, _ := os.ReadDir(dir); len(entries) != 0 {
 		t.Errorf("files: %v", entries)
 	}
-	if code, _, stderr := output(t, "context", "current"); code != exitFailure || !strings.Contains(stderr, "no context is in use") {
+	if code, _, stderr := output(t, "context", "current"); code != command.ExitFailure || !strings.Contains(stderr, "no context is in use") {
 		t.Errorf("current: exit code %d, %s", code, stderr)
 	}
 }

@@ -9,7 +9,10 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/ratelimit/ratelimit/internal/command"
+	"github.com/ratelimit/ratelimit/internal/server"
 	"github.com/ratelimit/ratelimit/pkg/limiter"
+	"github.com/ratelimit/ratelimit/test/kit/programtest"
 )
 
 const hundredPerDay = `
@@ -33,14 +36,14 @@ func (r *running) remaining(t *testing.T, user string) int {
 // end stops the service cleanly.
 func (r *running) end(t *testing.T) {
 	t.Helper()
-	r.stop(errInterrupted)
+	r.stop(command.ErrInterrupted)
 	if code := r.wait(t); code != 0 {
 		t.Fatalf("exit code %d", code)
 	}
 }
 
 func TestDataOutlivesTheProcess(t *testing.T) {
-	file, dir := write(t, "c.yaml", hundredPerDay), filepath.Join(t.TempDir(), "data")
+	file, dir := programtest.WriteFile(t, "c.yaml", hundredPerDay), filepath.Join(t.TempDir(), "data")
 	for life := range 3 {
 		r := start(t, "--config", file, "--data", dir)
 		for i := range 5 {
@@ -65,7 +68,7 @@ func TestDataOutlivesTheProcess(t *testing.T) {
 // The directory can come from the configuration too, and one process has it at a time.
 func TestOneProcessHasADirectory(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "data")
-	file := write(t, "c.yaml", fmt.Sprintf("store: {embedded: {data: %q}}", dir)+hundredPerDay)
+	file := programtest.WriteFile(t, "c.yaml", fmt.Sprintf("store: {embedded: {data: %q}}", dir)+hundredPerDay)
 	r := start(t, "--config", file)
 	backup := filepath.Join(t.TempDir(), "b")
 	if code, _, stderr := output(t, "backup", "--config", file, "--output", backup); code != 0 {
@@ -78,7 +81,7 @@ func TestOneProcessHasADirectory(t *testing.T) {
 		code, _, stderr := output(t, args...)
 		want := fmt.Sprintf("%s is open in process %d; one process at a time", dir, os.Getpid())
 		_, line, _ := strings.Cut(stderr, "ratelimit: ")
-		if code != exitFailure || !strings.Contains(line, want) || strings.Count(line, "\n") != 1 {
+		if code != command.ExitFailure || !strings.Contains(line, want) || strings.Count(line, "\n") != 1 {
 			t.Errorf("%s: exit code %d, stderr lacks the line %q:\n%s", args[0], code, want, stderr)
 		}
 	}
@@ -102,8 +105,8 @@ func TestDirectoriesThatCannotBeUsed(t *testing.T) {
 		{"no parent", filepath.Join(dir, "a", "b"), "its parent " + filepath.Join(dir, "a") + " is missing: make it, or mount it"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			code, _, stderr := output(t, "serve", "--config", write(t, "c.yaml", hundredPerDay), "--data", test.dir, "--grpc-address", "127.0.0.1:0", "--http-address", "127.0.0.1:0")
-			if code != exitFailure || !strings.Contains(stderr, "ratelimit: store.embedded.data, or --data: "+test.dir) || !strings.Contains(stderr, test.want) {
+			code, _, stderr := output(t, "serve", "--config", programtest.WriteFile(t, "c.yaml", hundredPerDay), "--data", test.dir, "--grpc-address", "127.0.0.1:0", "--http-address", "127.0.0.1:0")
+			if code != command.ExitFailure || !strings.Contains(stderr, "ratelimit: store.embedded.data, or --data: "+test.dir) || !strings.Contains(stderr, test.want) {
 				t.Errorf("exit code %d, stderr lacks %q:\n%s", code, test.want, stderr)
 			}
 		})
@@ -112,7 +115,7 @@ func TestDirectoriesThatCannotBeUsed(t *testing.T) {
 
 // A copy made while the service decides is another service's beginning.
 func TestBackupAndRestore(t *testing.T) {
-	file, dir := write(t, "c.yaml", hundredPerDay), t.TempDir()
+	file, dir := programtest.WriteFile(t, "c.yaml", hundredPerDay), t.TempDir()
 	first := filepath.Join(dir, "first")
 	storeLimit(t, first, "user/bob", limiter.PerDay("rpm", 7))
 	r := start(t, "--config", file, "--data", first)
@@ -150,7 +153,7 @@ func TestBackupAndRestore(t *testing.T) {
 // A backup is restored into a running service: the stored state is the backup's, and no
 // entity gains tokens.
 func TestRestoreIntoARunningService(t *testing.T) {
-	file, dir := write(t, "c.yaml", hundredPerDay), t.TempDir()
+	file, dir := programtest.WriteFile(t, "c.yaml", hundredPerDay), t.TempDir()
 	first := filepath.Join(dir, "first")
 	storeLimit(t, first, "user/bob", limiter.PerDay("rpm", 7))
 	r := start(t, "--config", file, "--data", first)
@@ -187,18 +190,18 @@ func TestRestoreIntoARunningService(t *testing.T) {
 // storeLimit stores a limit of an entity in a directory.
 func storeLimit(t *testing.T, dir, entity string, l limiter.Limit) {
 	t.Helper()
-	cfg := parsed(t, hundredPerDay)
+	cfg := programtest.Parsed(t, hundredPerDay)
 	cfg.Store.Embedded.Data = dir
-	s, err := newService(t.Context(), cfg, slog.New(slog.DiscardHandler))
+	s, err := server.New(t.Context(), cfg, slog.New(slog.DiscardHandler))
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer s.close(t.Context())
+	defer s.Close(t.Context())
 	limits, err := limiter.NewLimits(l)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := s.store.PutLimits(t.Context(), limiter.DefaultNamespace, limiter.EntityLimitsRef(entity, limiter.DefaultResource), limiter.Record{Limits: limits}); err != nil {
+	if err := s.Store.PutLimits(t.Context(), limiter.DefaultNamespace, limiter.EntityLimitsRef(entity, limiter.DefaultResource), limiter.Record{Limits: limits}); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -206,8 +209,8 @@ func storeLimit(t *testing.T, dir, entity string, l limiter.Limit) {
 // Both commands speak TLS, and show a certificate to a service that wants one.
 func TestBackupOverTLS(t *testing.T) {
 	dir := t.TempDir()
-	server, client := newIdentity(t, dir, "server"), newIdentity(t, dir, "client")
-	file := write(t, "c.yaml", fmt.Sprintf("server: {admin: {address: '127.0.0.1:0', tls: {cert: %q, key: %q, client_ca: %q}}}", server.cert, server.key, client.cert)+hundredPerDay)
+	server, client := programtest.NewIdentity(t, dir, "server"), programtest.NewIdentity(t, dir, "client")
+	file := programtest.WriteFile(t, "c.yaml", fmt.Sprintf("server: {admin: {address: '127.0.0.1:0', tls: {cert: %q, key: %q, client_ca: %q}}}", server.Cert, server.Key, client.Cert)+hundredPerDay)
 	r := start(t, "--config", file, "--data", filepath.Join(dir, "data"))
 	backup := filepath.Join(dir, "b")
 	for _, test := range []struct {
@@ -216,21 +219,21 @@ func TestBackupOverTLS(t *testing.T) {
 		code  int
 	}{
 		{"nobody to trust", nil, 1},
-		{"no certificate to show", []string{"--ca", server.cert}, 1},
-		{"both", []string{"--ca", server.cert, "--cert", client.cert, "--key", client.key}, 0},
+		{"no certificate to show", []string{"--ca", server.Cert}, 1},
+		{"both", []string{"--ca", server.Cert, "--cert", client.Cert, "--key", client.Key}, 0},
 	} {
 		args := append([]string{"backup", "--server", r.adminURL(t), "--output", backup}, test.flags...)
 		if code, _, stderr := output(t, args...); code != test.code {
 			t.Errorf("backup, %s: exit code %d, want %d\n%s", test.name, code, test.code, stderr)
 		}
 	}
-	if code, _, stderr := output(t, "restore", "--server", r.adminURL(t), "--ca", server.cert, "--cert", client.cert, "--key", client.key, backup); code != 0 {
+	if code, _, stderr := output(t, "restore", "--server", r.adminURL(t), "--ca", server.Cert, "--cert", client.Cert, "--key", client.Key, backup); code != 0 {
 		t.Errorf("restore: exit code %d\n%s", code, stderr)
 	}
 }
 
 func TestBackupsThatFail(t *testing.T) {
-	file, dir := write(t, "c.yaml", hundredPerDay), t.TempDir()
+	file, dir := programtest.WriteFile(t, "c.yaml", hundredPerDay), t.TempDir()
 	memory := start(t, "--config", file)
 	data := filepath.Join(dir, "data")
 	start(t, "--config", file, "--data", data)

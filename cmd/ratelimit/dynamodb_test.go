@@ -10,10 +10,12 @@ import (
 	"testing"
 	"time"
 
-	"github.com/ratelimit/ratelimit/internal/dynamofake"
-	"github.com/ratelimit/ratelimit/internal/dynamotest"
+	"github.com/ratelimit/ratelimit/internal/command"
 	"github.com/ratelimit/ratelimit/pkg/dynamo"
 	"github.com/ratelimit/ratelimit/pkg/limiter"
+	"github.com/ratelimit/ratelimit/test/kit/dynamofake"
+	"github.com/ratelimit/ratelimit/test/kit/dynamotest"
+	"github.com/ratelimit/ratelimit/test/kit/programtest"
 )
 
 // onTable returns the text of a configuration on a table of DynamoDB Local, which
@@ -27,7 +29,7 @@ func onTable(endpoint, table, rate string) string {
 func TestASlowTable(t *testing.T) {
 	server, table := dynamotest.Start(t), dynamotest.TableName(t)
 	proxy := dynamotest.NewProxy(t, server.URL, nil)
-	r := start(t, "--config", write(t, "c.yaml", onTable(proxy.URL, table, "3/hour")))
+	r := start(t, "--config", programtest.WriteFile(t, "c.yaml", onTable(proxy.URL, table, "3/hour")))
 	proxy.SetPlan(func(c dynamofake.Call) dynamofake.Fault {
 		if strings.HasSuffix(c.Op, "Item") {
 			return dynamofake.Fault{Latency: 400 * time.Millisecond}
@@ -60,7 +62,7 @@ func rewrite(t *testing.T, file, text string) {
 // in their file, and in the table.
 func TestServicesOnOneTable(t *testing.T) {
 	server, table := dynamotest.Start(t), dynamotest.TableName(t)
-	file := write(t, "c.yaml", onTable(server.URL, table, "3/hour"))
+	file := programtest.WriteFile(t, "c.yaml", onTable(server.URL, table, "3/hour"))
 	a, b := start(t, "--config", file), start(t, "--config", file)
 
 	for i, step := range []struct {
@@ -102,8 +104,8 @@ func TestServicesOnOneTable(t *testing.T) {
 	obeyed(t, "1 an hour by the table", 1, a, b)
 
 	for _, r := range []*running{a, b} {
-		r.stop(errInterrupted)
-		if code := r.wait(t); code != exitOK {
+		r.stop(command.ErrInterrupted)
+		if code := r.wait(t); code != command.ExitOK {
 			t.Errorf("exit code %d, log:\n%s", code, r.log)
 		}
 	}
@@ -127,21 +129,21 @@ func obeyed(t *testing.T, what string, want int, services ...*running) {
 func TestServeWithoutItsTable(t *testing.T) {
 	server := dynamotest.Start(t)
 	code, _, stderr := output(t, "serve", "--demo", "--store", "dynamodb", "--table", "nowhere", "--endpoint", server.URL)
-	if code != exitFailure || !strings.Contains(stderr, "ratelimit: store.dynamodb: table nowhere does not exist") {
+	if code != command.ExitFailure || !strings.Contains(stderr, "ratelimit: store.dynamodb: table nowhere does not exist") {
 		t.Errorf("exit code %d:\n%s", code, stderr)
 	}
 }
 
 func TestServeWithoutDynamoDB(t *testing.T) {
-	log := new(logBuffer)
+	log := new(programtest.LogBuffer)
 	ctx, cancel := context.WithCancelCause(t.Context())
 	code := make(chan int, 1)
 	go func() {
 		code <- run(ctx, []string{"serve", "--demo", "--store", "dynamodb", "--endpoint", "http://127.0.0.1:1"}, log, log)
 	}()
 	eventually(t, "a word of why it waits", func() bool { return strings.Contains(log.String(), "msg=\"start delayed\" waiting_for=\"the table\"") })
-	cancel(errInterrupted)
-	if got := <-code; got != exitFailure {
+	cancel(command.ErrInterrupted)
+	if got := <-code; got != command.ExitFailure {
 		t.Errorf("exit code %d", got)
 	}
 	for _, want := range []string{"connection refused", "ratelimit: store.dynamodb: interrupted while waiting for the table", "check store.dynamodb.endpoint"} {

@@ -12,6 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"github.com/ratelimit/ratelimit/config"
+	"github.com/ratelimit/ratelimit/internal/command"
 	"github.com/ratelimit/ratelimit/pkg/dynamo"
 )
 
@@ -49,15 +50,15 @@ func TestExamplesOfFleets(t *testing.T) {
 
 // The cases of examples/test hold.
 func TestExampleOfCases(t *testing.T) {
-	if code, stdout, stderr := output(t, "test", "../../examples/test"); code != exitUsage || stdout != "" {
+	if code, stdout, stderr := output(t, "test", "../../examples/test"); code != command.ExitUsage || stdout != "" {
 		t.Errorf("a directory with a configuration in it: exit code %d\n%s%s", code, stdout, stderr)
 	}
 	code, stdout, stderr := output(t, "test", "../../examples/test/cases.yaml")
-	if code != exitOK || !strings.Contains(stdout, "5 cases, 0 failed") {
+	if code != command.ExitOK || !strings.Contains(stdout, "5 cases, 0 failed") {
 		t.Errorf("exit code %d\n%s%s", code, stdout, stderr)
 	}
 	for _, args := range [][]string{{"test"}, {"test", "nowhere"}, {"test", "../../examples/test/cases.yaml", "-o", "xml"}, {"test", "../../examples/test/ratelimit.yaml"}, {"test", "../../examples/test/cases.yaml", "-c", "nowhere"}} {
-		if code, _, stderr := output(t, args...); code != exitUsage || stderr == "" {
+		if code, _, stderr := output(t, args...); code != command.ExitUsage || stderr == "" {
 			t.Errorf("%v: exit code %d\n%s", args, code, stderr)
 		}
 	}

@@ -7,9 +7,11 @@ import (
 	"testing"
 	"time"
 
-	"github.com/ratelimit/ratelimit/internal/dynamotest"
+	"github.com/ratelimit/ratelimit/internal/command"
 	"github.com/ratelimit/ratelimit/pkg/dynamo"
 	"github.com/ratelimit/ratelimit/pkg/limiter"
+	"github.com/ratelimit/ratelimit/test/kit/dynamotest"
+	"github.com/ratelimit/ratelimit/test/kit/programtest"
 )
 
 // split has another replica split the bucket of user/ada, and returns its shards.
@@ -44,10 +46,10 @@ func split(t *testing.T, server *dynamotest.Server, table string) []int {
 func TestExplainNamesShards(t *testing.T) {
 	t.Parallel()
 	server, table := dynamotest.Start(t), dynamotest.TableName(t)
-	r := start(t, "--config", write(t, "c.yaml", onTable(server.URL, table, strconv.Itoa(plenty)+"/hour")))
+	r := start(t, "--config", programtest.WriteFile(t, "c.yaml", onTable(server.URL, table, strconv.Itoa(plenty)+"/hour")))
 	ask := func(user string, more ...string) string {
 		code, stdout, stderr := output(t, append([]string{"explain", "--server", "http://" + r.http, "shop", "user=" + user}, more...)...)
-		if code != exitOK {
+		if code != command.ExitOK {
 			t.Fatalf("exit code %d: %s", code, stderr)
 		}
 		return stdout

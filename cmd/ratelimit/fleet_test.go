@@ -6,6 +6,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/ratelimit/ratelimit/test/kit/programtest"
 )
 
 // told is longer than the time in which a replica sees the writes of others.
@@ -17,12 +19,12 @@ const plenty = 1_000_000
 
 // withRate returns the configuration with another limit, and with plenty.
 func withRate(rate string) string {
-	return strings.NewReplacer("2/minute", fmt.Sprintf("%s, all: %d/hour", rate, plenty), "rpm: hits", "rpm: hits, all: hits").Replace(twoPerMinute)
+	return strings.NewReplacer("2/minute", fmt.Sprintf("%s, all: %d/hour", rate, plenty), "rpm: hits", "rpm: hits, all: hits").Replace(programtest.TwoPerMinute)
 }
 
 func (r replica) mustReload(t *testing.T, text string) {
 	t.Helper()
-	if err := r.reload(t.Context(), parsed(t, text)); err != nil {
+	if err := r.Reload(t.Context(), programtest.Parsed(t, text)); err != nil {
 		t.Fatal(err)
 	}
 }

@@ -10,8 +10,9 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
-	"github.com/ratelimit/ratelimit/internal/dynamofake"
 	"github.com/ratelimit/ratelimit/pkg/limiter"
+	"github.com/ratelimit/ratelimit/test/kit/dynamofake"
+	"github.com/ratelimit/ratelimit/test/kit/programtest"
 )
 
 // replicated is a table that has a copy in another region.
@@ -27,10 +28,10 @@ func (r replicated) DescribeTable(ctx context.Context, in *dynamodb.DescribeTabl
 
 // The service does not start on a global table, and does not wait for it to be another.
 func TestAGlobalTableIsRefusedAtTheStart(t *testing.T) {
-	log := new(logBuffer)
-	s, err := openReplica(t.Context(), parsed(t, twoPerMinute), replicated{newTable(t)}, log)
+	log := new(programtest.LogBuffer)
+	s, err := openReplica(t.Context(), programtest.Parsed(t, programtest.TwoPerMinute), replicated{newTable(t)}, log)
 	if err == nil {
-		s.close(context.Background())
+		s.Close(context.Background())
 		t.Fatal("the service started")
 	}
 	if !errors.Is(err, limiter.ErrInvalid) || !strings.Contains(err.Error(), "global table") || !strings.Contains(err.Error(), "us-west-2") {

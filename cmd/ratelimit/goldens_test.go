@@ -10,7 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/ratelimit/ratelimit/internal/pagetest"
+	"github.com/ratelimit/ratelimit/test/kit/pagetest"
 )
 
 // elsewhere are commands that pages on both stores do not run, by the beginning of their path:
@@ -26,6 +26,7 @@ var elsewhere = map[string]struct{ reason, test string }{
 	"help":       {"it is cobra's", "cmd/ratelimit.TestCommandLine"},
 	"migrate":    {"it reads a table of another program", "test/migrate.TestPage"},
 	"restore":    {"there is a file only with a data directory", "cmd/ratelimit.TestBackupAndRestore"},
+	"schema":     {"it asks no service", "cmd/ratelimit.TestSchema"},
 	"serve":      {"every page starts it", "test/operate.TestPages"},
 	"stack":      {"it asks AWS", "cmd/ratelimit.TestStackCommands"},
 	"test":       {"it simulates, and asks no service", "test/operate.TestOperate"},

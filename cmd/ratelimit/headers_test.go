@@ -6,6 +6,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/ratelimit/ratelimit/test/kit/programtest"
 )
 
 // TestHeadersReachAnswers compares each group of headers in a file with the answers
@@ -38,7 +40,7 @@ domains:
 			"Ratelimit-Policy": `"rpm";q=60;w=60, "tpm";q=1500;w=90`, "Ratelimit": `"rpm";r=59;t=1, "tpm";r=1000;t=30`,
 		}},
 	} {
-		r := start(t, "--config", write(t, "ratelimit.yaml", "headers: "+tt.groups+rules))
+		r := start(t, "--config", programtest.WriteFile(t, "ratelimit.yaml", "headers: "+tt.groups+rules))
 		resp, err := http.Post("http://"+r.http+"/json", "application/json", strings.NewReader(body))
 		if err != nil {
 			t.Fatal(err)

@@ -8,6 +8,9 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/ratelimit/ratelimit/internal/command"
+	"github.com/ratelimit/ratelimit/test/kit/programtest"
 )
 
 // Every command of the how-to pages succeeds, on a file in the working directory and a running
@@ -28,7 +31,7 @@ func TestHowToCommands(t *testing.T) {
 		}
 	}
 	t.Chdir(t.TempDir())
-	if err := os.WriteFile("ratelimit.yaml", []byte(twoPerMinute), 0o600); err != nil {
+	if err := os.WriteFile("ratelimit.yaml", []byte(programtest.TwoPerMinute), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	r := start(t, "--config", "ratelimit.yaml")
@@ -41,15 +44,15 @@ func TestHowToCommands(t *testing.T) {
 			}
 			for line := range strings.SplitSeq(strings.TrimSpace(block[2]), "\n") {
 				ran++
-				command, _, _ := strings.Cut(line, " > ")
-				if path, ok := strings.CutPrefix(command, "curl -s "+address); ok {
+				typed, _, _ := strings.Cut(line, " > ")
+				if path, ok := strings.CutPrefix(typed, "curl -s "+address); ok {
 					if code, body := r.get(t, path); code != http.StatusOK {
 						t.Errorf("%s: %s: %d %s", page, line, code, body)
 					}
 					continue
 				}
-				args := strings.Fields(strings.ReplaceAll(command, address, "http://"+r.http))
-				if code, _, stderr := output(t, args[1:]...); args[0] != "ratelimit" || code != exitOK {
+				args := strings.Fields(strings.ReplaceAll(typed, address, "http://"+r.http))
+				if code, _, stderr := output(t, args[1:]...); args[0] != "ratelimit" || code != command.ExitOK {
 					t.Errorf("%s: %s: exit code %d\n%s", page, line, code, stderr)
 				}
 			}

@@ -9,6 +9,9 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+
+	"github.com/ratelimit/ratelimit/internal/command"
+	"github.com/ratelimit/ratelimit/test/kit/programtest"
 )
 
 // greeted starts serve, returns the first line that it prints, and ends it.
@@ -16,7 +19,7 @@ func greeted(t *testing.T, args ...string) string {
 	t.Helper()
 	ctx, cancel := context.WithCancelCause(t.Context())
 	out, w := io.Pipe()
-	log, code := new(logBuffer), make(chan int, 1)
+	log, code := new(programtest.LogBuffer), make(chan int, 1)
 	go func() {
 		defer func() { _ = w.Close() }()
 		code <- run(ctx, append([]string{"serve", "--grpc-address", "127.0.0.1:0"}, args...), w, log)
@@ -25,7 +28,7 @@ func greeted(t *testing.T, args ...string) string {
 	lines.Scan()
 	line := lines.Text()
 	go func() { _, _ = io.Copy(io.Discard, out) }()
-	cancel(errInterrupted)
+	cancel(command.ErrInterrupted)
 	if <-code != 0 {
 		t.Fatal(log)
 	}
@@ -35,8 +38,8 @@ func greeted(t *testing.T, args ...string) string {
 // The image's environment gives the default of the HTTP listener's address. The file and
 // the flag win over it.
 func TestHTTPAddressOfTheEnvironment(t *testing.T) {
-	t.Setenv(httpAddressVariable, "127.0.0.2:0")
-	file := write(t, "c.yaml", "server: {http: {address: '127.0.0.3:0'}}\n"+twoPerMinute)
+	t.Setenv(command.HTTPAddressVariable, "127.0.0.2:0")
+	file := programtest.WriteFile(t, "c.yaml", "server: {http: {address: '127.0.0.3:0'}}\n"+programtest.TwoPerMinute)
 	for _, test := range []struct {
 		args []string
 		want string
@@ -58,7 +61,7 @@ func TestImage(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if want := "\nENV " + httpAddressVariable + "=0.0.0.0:8080\n"; !strings.Contains(string(text), want) {
+	if want := "\nENV " + command.HTTPAddressVariable + "=0.0.0.0:8080\n"; !strings.Contains(string(text), want) {
 		t.Errorf("the Dockerfile lacks %q", want)
 	}
 	var args []string
@@ -66,7 +69,7 @@ func TestImage(t *testing.T) {
 	if cmd == nil || json.Unmarshal(cmd[1], &args) != nil {
 		t.Fatalf("no CMD in\n%s", text)
 	}
-	cfg := parsed(t, twoPerMinute)
+	cfg := programtest.Parsed(t, programtest.TwoPerMinute)
 	for _, address := range []string{cfg.Server.GRPC.Address, cfg.Server.HTTP.Address} {
 		_, port, _ := strings.Cut(address, ":")
 		if !regexp.MustCompile(`(?m)^EXPOSE .*\b` + port + `\b`).Match(text) {
@@ -74,7 +77,7 @@ func TestImage(t *testing.T) {
 		}
 	}
 	t.Chdir(t.TempDir())
-	if code, _, stderr := output(t, args...); code != exitUsage || !strings.Contains(stderr, "--demo") {
+	if code, _, stderr := output(t, args...); code != command.ExitUsage || !strings.Contains(stderr, "--demo") {
 		t.Errorf("%v: exit code %d\n%s", args, code, stderr)
 	}
 }

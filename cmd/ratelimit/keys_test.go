@@ -14,15 +14,17 @@ import (
 	"time"
 
 	"github.com/ratelimit/ratelimit/config"
+	"github.com/ratelimit/ratelimit/internal/server"
 	"github.com/ratelimit/ratelimit/pkg/embedded"
 	"github.com/ratelimit/ratelimit/pkg/limiter"
+	"github.com/ratelimit/ratelimit/test/kit/programtest"
 )
 
 // TestKeysReachDecisions compares the keys of a file about decisions with the answers
 // of the service: from the file through the rules to the limiter and back.
 func TestKeysReachDecisions(t *testing.T) {
-	tree := write(t, "tree.yaml", "domain: tree\ndescriptors: [{key: k, rate_limit: {unlimited: true}}]\n")
-	file := write(t, "ratelimit.yaml", `
+	tree := programtest.WriteFile(t, "tree.yaml", "domain: tree\ndescriptors: [{key: k, rate_limit: {unlimited: true}}]\n")
+	file := programtest.WriteFile(t, "ratelimit.yaml", `
 server: {http: {refunds: true, charges: true}}
 decision: {on_unavailable: deny, local: {share: 0.5}}
 headers: [x-ratelimit]
@@ -86,15 +88,15 @@ func startHalf(t *testing.T, file string) *running {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s, err := newServiceOn(t.Context(), cfg, slog.New(slog.DiscardHandler), func(s *service, _ context.Context) error {
-		s.store = halfStore{embedded.New(s.embeddedConfig())}
+	s, err := server.NewOn(t.Context(), cfg, slog.New(slog.DiscardHandler), func(s *server.Service, _ context.Context) error {
+		s.Store = halfStore{embedded.New(s.EmbeddedConfig())}
 		return nil
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { s.close(context.Background()) })
-	server := httptest.NewServer(s.http.server.Handler)
+	t.Cleanup(func() { s.Close(context.Background()) })
+	server := httptest.NewServer(s.Handler())
 	t.Cleanup(server.Close)
 	return &running{http: strings.TrimPrefix(server.URL, "http://")}
 }

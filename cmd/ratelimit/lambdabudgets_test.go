@@ -12,10 +12,11 @@ import (
 
 	"github.com/aws/aws-sdk-go-v2/service/s3"
 
-	"github.com/ratelimit/ratelimit/internal/budgetwatch"
-	"github.com/ratelimit/ratelimit/internal/dynamotest"
+	"github.com/ratelimit/ratelimit/internal/awscmd"
 	"github.com/ratelimit/ratelimit/pkg/aggregator"
 	"github.com/ratelimit/ratelimit/pkg/aggregator/awslambda"
+	"github.com/ratelimit/ratelimit/test/kit/dynamotest"
+	"github.com/ratelimit/ratelimit/test/kit/programtest"
 )
 
 // put puts a configuration into a bucket.
@@ -30,7 +31,7 @@ func put(t *testing.T, client *s3.Client, bucket, key, text string) {
 func asked(t *testing.T, times int) (server *dynamotest.Server, table, shard string, records []json.RawMessage) {
 	t.Helper()
 	server, table = dynamotest.Start(t), dynamotest.TableName(t)
-	service := start(t, "--config", write(t, "c.yaml", onTable(server.URL, table, "100/minute")))
+	service := start(t, "--config", programtest.WriteFile(t, "c.yaml", onTable(server.URL, table, "100/minute")))
 	for range times {
 		service.ask(t, "ada")
 	}
@@ -95,7 +96,7 @@ func testLambdaBeside(t *testing.T, program string) {
 		t.Errorf("metrics of budgets without a configuration: %s", out)
 	}
 	receiver.wants(t, "of the function")
-	file := write(t, "aggregate.yaml", receiver.config(t, onTable(server.URL, table, "100/minute"), "100/minute"))
+	file := programtest.WriteFile(t, "aggregate.yaml", receiver.config(t, onTable(server.URL, table, "100/minute"), "100/minute"))
 	a := aggregate(t, file)
 	a.told(t, 3)
 	a.end(t)
@@ -116,8 +117,8 @@ func TestBudgetsWhileTheReceiverHangs(t *testing.T) {
 	t.Cleanup(hanging.Close)
 	server, table := dynamotest.Start(t), dynamotest.TableName(t)
 	file := strings.ReplaceAll(receiver.config(t, onTable(server.URL, table, "100/minute"), "100/minute"), receiver.URL, hanging.URL)
-	service := start(t, "--config", write(t, "c.yaml", file))
-	a := aggregate(t, write(t, "a.yaml", file))
+	service := start(t, "--config", programtest.WriteFile(t, "c.yaml", file))
+	a := aggregate(t, programtest.WriteFile(t, "a.yaml", file))
 	counts := func(n string) {
 		t.Helper()
 		eventually(t, n+" requests in the usage", func() bool {
@@ -143,13 +144,13 @@ func TestBudgetsAreReadAgain(t *testing.T) {
 	bucket := newBucket(t, startMoto(t), "fleet")
 	const one, two = "limits: {system: {rpm: {rate: 1/day, budget: {day: 10}}}}", "limits: {system: {rpm: {rate: 1/day, budget: {day: 20, month: 90}}}}"
 	put(t, bucket, "fleet", "c.yaml", one)
-	source, err := budgetwatch.OpenSource(t.Context(), "s3://fleet/c.yaml")
+	source, err := awscmd.OpenBudgetSource(t.Context(), "s3://fleet/c.yaml")
 	if err != nil {
 		t.Fatal(err)
 	}
 	var log bytes.Buffer
 	now := time.Date(2026, 11, 22, 10, 0, 0, 0, time.UTC)
-	watch, err := budgetwatch.Open(t.Context(), budgetwatch.Config{
+	watch, err := awscmd.OpenBudgetWatch(t.Context(), awscmd.BudgetWatchConfig{
 		Source: source, Standings: noStandings{}, Now: func() time.Time { return now }, Logger: slog.New(slog.NewJSONHandler(&log, nil)),
 	})
 	if err != nil {

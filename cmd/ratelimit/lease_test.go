@@ -9,8 +9,10 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/ratelimit/ratelimit/internal/dynamofake"
-	"github.com/ratelimit/ratelimit/internal/dynamotest"
+	"github.com/ratelimit/ratelimit/internal/command"
+	"github.com/ratelimit/ratelimit/test/kit/dynamofake"
+	"github.com/ratelimit/ratelimit/test/kit/dynamotest"
+	"github.com/ratelimit/ratelimit/test/kit/programtest"
 )
 
 // million is a limit of a million that hardly refills, so that the remaining amount
@@ -67,7 +69,7 @@ func (r *running) askMany(t *testing.T, user string, n int) (writes, unanswered 
 func TestAServiceLeasesAndReturns(t *testing.T) {
 	const requests = 400
 	server, table := dynamotest.Start(t), dynamotest.TableName(t)
-	file := write(t, "c.yaml", fmt.Sprintf("store: {type: dynamodb, dynamodb: {table: %s, endpoint: %q, create_table: true}}\n"+
+	file := programtest.WriteFile(t, "c.yaml", fmt.Sprintf("store: {type: dynamodb, dynamodb: {table: %s, endpoint: %q, create_table: true}}\n"+
 		"decision: {timeout: 10s, on_unavailable: deny}\ndrain: 0s\n", table, server.URL)+million)
 	a := start(t, "--config", file)
 
@@ -90,8 +92,8 @@ func TestAServiceLeasesAndReturns(t *testing.T) {
 	if n := a.tableMetric(t, "lease_decisions_total"); n < requests*3/4 {
 		t.Errorf("lease auto: %d of %d decisions were served from leases, want most of them", n, requests)
 	}
-	a.stop(errTerminated)
-	if code := a.wait(t); code != exitOK {
+	a.stop(command.ErrTerminated)
+	if code := a.wait(t); code != command.ExitOK {
 		t.Fatalf("exit code %d", code)
 	}
 

@@ -9,6 +9,7 @@ import (
 
 	"github.com/ratelimit/ratelimit/pkg/embedded"
 	"github.com/ratelimit/ratelimit/pkg/limiter"
+	"github.com/ratelimit/ratelimit/test/kit/programtest"
 )
 
 // budgetRow is a row of the page's table of budgets.
@@ -27,7 +28,7 @@ func budgetRows(t *testing.T) []budgetRow {
 	rows := make([]budgetRow, 0, len(found))
 	for _, m := range found {
 		r := budgetRow{rate: m[1], burst: m[2], atOnce: m[3], in30: m[4], in31: m[5]}
-		cfg := parsed(t, fmt.Sprintf("limits: {system: {usd: {rate: %s, burst: %s}}}", r.rate, r.burst))
+		cfg := programtest.Parsed(t, fmt.Sprintf("limits: {system: {usd: {rate: %s, burst: %s}}}", r.rate, r.burst))
 		r.limit = cfg.Static.System.At(0)
 		admits := func(days int64) *big.Rat { // capacity, and refill in that time
 			refill := big.NewRat(r.limit.RefillAmount*days*24, int64(r.limit.RefillPeriod/time.Hour))

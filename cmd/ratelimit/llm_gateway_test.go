@@ -14,6 +14,9 @@ import (
 	rls "github.com/envoyproxy/go-control-plane/envoy/service/ratelimit/v3"
 	"google.golang.org/protobuf/encoding/protojson"
 	"google.golang.org/protobuf/types/known/wrapperspb"
+
+	"github.com/ratelimit/ratelimit/internal/server"
+	"github.com/ratelimit/ratelimit/test/kit/programtest"
 )
 
 // metadataOfFilter is where Envoy puts the dynamic metadata of the service's answers.
@@ -22,7 +25,7 @@ const metadataOfFilter = "envoy.filters.http.ratelimit"
 // stream is a request on its way through a gateway that follows a route as Envoy
 // does: test/envoytest shows the same with Envoy itself.
 type stream struct {
-	service  *service
+	service  *server.Service
 	route    *llmRoute
 	headers  map[string]string
 	metadata map[string]map[string]string // by namespace and key
@@ -94,7 +97,7 @@ func (s *stream) descriptor(t *testing.T, l *llmRateLimit) (*common.RateLimitDes
 // ask makes a call, to the only domain there is.
 func (s *stream) ask(t *testing.T, all []*common.RateLimitDescriptor) *rls.RateLimitResponse {
 	t.Helper()
-	domain := s.service.inForce.Load().Rules.Domains()[0].Name()
+	domain := s.service.InForce.Load().Rules.Domains()[0].Name()
 	body, err := protojson.Marshal(&rls.RateLimitRequest{Domain: domain, Descriptors: all})
 	if err != nil {
 		t.Fatal(err)
@@ -103,7 +106,7 @@ func (s *stream) ask(t *testing.T, all []*common.RateLimitDescriptor) *rls.RateL
 	r := httptest.NewRequest(http.MethodPost, "/json", strings.NewReader(string(body)))
 	r.Host = "localhost"
 	r.Header.Set("Content-Type", "application/json")
-	s.service.http.server.Handler.ServeHTTP(w, r)
+	s.service.Handler().ServeHTTP(w, r)
 	answer := new(rls.RateLimitResponse)
 	if err := protojson.Unmarshal(w.Body.Bytes(), answer); err != nil {
 		t.Fatalf("%d: %v in %s", w.Code, err, w.Body)
@@ -172,11 +175,11 @@ func TestWaysOfTheLLMPage(t *testing.T) {
 		}
 		tried++
 		synctest.Test(t, func(t *testing.T) {
-			s, err := newService(t.Context(), parsed(t, e.rules), slog.New(slog.DiscardHandler))
+			s, err := server.New(t.Context(), programtest.Parsed(t, e.rules), slog.New(slog.DiscardHandler))
 			if err != nil {
 				t.Fatal(err)
 			}
-			defer s.close(t.Context())
+			defer s.Close(t.Context())
 			for i, step := range steps {
 				on := &stream{service: s, route: e.route, headers: map[string]string{"x-api-key": "k"}, metadata: map[string]map[string]string{"llm": {}}}
 				on.metadata["llm"]["estimate"] = step.estimate

@@ -14,6 +14,7 @@ import (
 	"gopkg.in/yaml.v3"
 
 	"github.com/ratelimit/ratelimit/config"
+	"github.com/ratelimit/ratelimit/test/kit/programtest"
 )
 
 // llmExample is the configuration of examples/llm.
@@ -179,10 +180,10 @@ func TestMetricsOfTheLLMPageExist(t *testing.T) {
 }
 
 func wantMetricsOfTheLLMPage(t *testing.T) {
-	r := startReplica(t, newTable(t), twoPerMinute)
+	r := startReplica(t, newTable(t), programtest.TwoPerMinute)
 	defer r.stop()
 	described := make(chan *prometheus.Desc)
-	go func() { r.registry.Describe(described); close(described) }()
+	go func() { r.Registry.Describe(described); close(described) }()
 	pattern := regexp.MustCompile(`fqName: "([^"]+)".*constLabels: \{([^}=]*).*variableLabels: \{([^}]*)\}`)
 	known := map[string]string{}
 	for d := range described {

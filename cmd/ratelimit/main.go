@@ -4,16 +4,12 @@ package main
 
 import (
 	"context"
-	"errors"
 	"os"
 	"os/signal"
 	"syscall"
-)
 
-// errInterrupted and errTerminated say which signal ended the program's context.
-var (
-	errInterrupted = errors.New("interrupted")
-	errTerminated  = errors.New("terminated")
+	"github.com/ratelimit/ratelimit/internal/awscmd"
+	"github.com/ratelimit/ratelimit/internal/command"
 )
 
 func main() {
@@ -24,10 +20,10 @@ func main() {
 		sig := <-signals
 		signal.Stop(signals) // the next one ends the program at once
 		if sig == os.Interrupt {
-			cancel(errInterrupted)
+			cancel(command.ErrInterrupted)
 		} else {
-			cancel(errTerminated)
+			cancel(command.ErrTerminated)
 		}
 	}()
-	os.Exit(run(ctx, arguments(os.Args[1:], os.Getenv), os.Stdout, os.Stderr))
+	os.Exit(run(ctx, awscmd.Arguments(os.Args[1:], os.Getenv), os.Stdout, os.Stderr))
 }

@@ -5,8 +5,8 @@ import (
 	"os"
 	"testing"
 
-	"github.com/ratelimit/ratelimit/internal/adminsocket"
-	"github.com/ratelimit/ratelimit/internal/dynamotest"
+	"github.com/ratelimit/ratelimit/internal/server"
+	"github.com/ratelimit/ratelimit/test/kit/dynamotest"
 )
 
 func TestMain(m *testing.M) { os.Exit(inOwnRunDir(m)) }
@@ -16,7 +16,7 @@ func inOwnRunDir(m *testing.M) int {
 	dir, err := os.MkdirTemp("", "ratelimit-run-")
 	if err == nil {
 		defer func() { _ = os.RemoveAll(dir) }()
-		err = os.Setenv(adminsocket.RunDirVariable, dir)
+		err = os.Setenv(server.RunDirVariable, dir)
 	}
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)

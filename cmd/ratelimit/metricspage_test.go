@@ -12,6 +12,9 @@ import (
 	"testing/synctest"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/ratelimit/ratelimit/internal/server"
+	"github.com/ratelimit/ratelimit/test/kit/programtest"
 )
 
 // update has pages of docs/ written anew.
@@ -33,11 +36,11 @@ domains:
 
 // metricRows returns a row of the page for each metric of a service, by its name. A metric
 // that is registered and has no series from the start is an error.
-func metricRows(t *testing.T, s *service) map[string]string {
+func metricRows(t *testing.T, s *server.Service) map[string]string {
 	t.Helper()
 	labels := map[string][]string{}
-	describe(t, labels, s.registry)
-	families, err := s.registry.Gather()
+	describe(t, labels, s.Registry)
+	families, err := s.Registry.Gather()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -82,20 +85,20 @@ func metricRow(t *testing.T, name, kind, help string, labels []string) string {
 func metricTables(t *testing.T) map[string]string {
 	t.Helper()
 	var memory, data, dynamodb map[string]string
-	cfg := parsed(t, everyMetric)
+	cfg := programtest.Parsed(t, everyMetric)
 	for _, rows := range []*map[string]string{&memory, &data} {
-		s, err := newService(t.Context(), cfg, slog.New(slog.DiscardHandler))
+		s, err := server.New(t.Context(), cfg, slog.New(slog.DiscardHandler))
 		if err != nil {
 			t.Fatal(err)
 		}
 		*rows = metricRows(t, s)
-		s.close(t.Context())
+		s.Close(t.Context())
 		cfg.Store.Embedded.Data = filepath.Join(t.TempDir(), "data")
 	}
 	synctest.Test(t, func(t *testing.T) {
 		r := startReplica(t, newTable(t), everyMetric)
 		defer r.stop()
-		dynamodb = metricRows(t, r.service)
+		dynamodb = metricRows(t, r.Service)
 	})
 	common := func(name, _ string) bool { return memory[name] != "" && dynamodb[name] != "" }
 	every := maps.Clone(memory)
@@ -162,12 +165,12 @@ func TestMetricsPageExplainsResults(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s, err := newService(t.Context(), parsed(t, everyMetric), slog.New(slog.DiscardHandler))
+	s, err := server.New(t.Context(), programtest.Parsed(t, everyMetric), slog.New(slog.DiscardHandler))
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer s.close(t.Context())
-	for result := range s.rls.Decided() {
+	defer s.Close(t.Context())
+	for result := range s.RLS.Decided() {
 		if !strings.Contains(string(text), "`"+result+"`") {
 			t.Errorf("%s does not explain the result %s", metricsPage, result)
 		}

@@ -7,14 +7,15 @@ import (
 	"testing"
 	"time"
 
-	"github.com/ratelimit/ratelimit/internal/dynamotest"
+	"github.com/ratelimit/ratelimit/test/kit/dynamotest"
+	"github.com/ratelimit/ratelimit/test/kit/programtest"
 )
 
 // A limit that is set through one service of a fleet is in force on all. Lists of any service
 // have it, and its audit names the principal that set it.
 func TestOperateAFleet(t *testing.T) {
 	server, table := dynamotest.Start(t), dynamotest.TableName(t)
-	file := write(t, "c.yaml", onTable(server.URL, table, "3/hour"))
+	file := programtest.WriteFile(t, "c.yaml", onTable(server.URL, table, "3/hour"))
 	services := []*running{start(t, "--config", file), start(t, "--config", file), start(t, "--config", file)}
 	on := func(i int, args ...string) string {
 		t.Helper()
@@ -35,11 +36,11 @@ func TestOperateAFleet(t *testing.T) {
 	eventually(t, "the entity in the list of another service", func() bool {
 		return strings.Contains(on(2, "list", "entities", "--parent", "org/acme"), "user/eve  org/acme  true")
 	})
-	manifest := write(t, "m.yaml", "manifest: fleet\nlimits: {resources: {gpt: {rpm: 9/minute}}, entities: {key/k: {parent: org/acme, limits: {_default_: {rpm: 8/minute}}}}}\n")
+	manifest := programtest.WriteFile(t, "m.yaml", "manifest: fleet\nlimits: {resources: {gpt: {rpm: 9/minute}}, entities: {key/k: {parent: org/acme, limits: {_default_: {rpm: 8/minute}}}}}\n")
 	if got := on(0, "apply", "-f", manifest); !strings.HasSuffix(got, "3 created, 0 unchanged\n") {
 		t.Errorf("apply: %s", got)
 	}
-	if got := on(1, "apply", "-f", write(t, "none.yaml", "manifest: fleet"), "--prune", "--yes"); !strings.HasSuffix(got, "0 unchanged, 3 deleted\n") {
+	if got := on(1, "apply", "-f", programtest.WriteFile(t, "none.yaml", "manifest: fleet"), "--prune", "--yes"); !strings.HasSuffix(got, "0 unchanged, 3 deleted\n") {
 		t.Errorf("prune: %s", got)
 	}
 	audit := on(2, "list", "audit", "--system")

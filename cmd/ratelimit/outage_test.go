@@ -12,12 +12,15 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 	"github.com/aws/smithy-go"
 
-	"github.com/ratelimit/ratelimit/internal/dynamofake"
-	"github.com/ratelimit/ratelimit/internal/quoted"
+	"github.com/ratelimit/ratelimit/internal/cli"
+	"github.com/ratelimit/ratelimit/internal/command"
 	"github.com/ratelimit/ratelimit/pkg/admin"
 	"github.com/ratelimit/ratelimit/pkg/dynamo"
-	"github.com/ratelimit/ratelimit/pkg/ledger"
 	"github.com/ratelimit/ratelimit/pkg/limiter"
+	"github.com/ratelimit/ratelimit/pkg/reservation"
+	"github.com/ratelimit/ratelimit/test/kit/dynamofake"
+	"github.com/ratelimit/ratelimit/test/kit/programtest"
+	"github.com/ratelimit/ratelimit/test/kit/quoted"
 )
 
 // The lines of the log that begin and end an outage.
@@ -72,7 +75,7 @@ func TestAnOutageIsSeen(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				db := newTable(t)
-				many := strings.NewReplacer("2/min", "100_000/min", "hits}}", "hits}, lease: none}").Replace(twoPerMinute) // late calls are admitted
+				many := strings.NewReplacer("2/min", "100_000/min", "hits}}", "hits}, lease: none}").Replace(programtest.TwoPerMinute) // late calls are admitted
 				r := startReplica(t, db, strings.Replace(many, "domains:", "domains:\n- domain: other\n  rules: [{on_unavailable: deny, match: {user: \"*\"}, entity: \"user/{user}\", resource: api, consume: {rpm: hits}}]", 1))
 				defer r.stop()
 				r.ask(t, 1)
@@ -149,7 +152,7 @@ func (r replica) seenInOutage(t *testing.T, state string, began time.Time, byPol
 		t.Errorf("explained as %s", text)
 	}
 	var table strings.Builder
-	if err := (printer{live: true}).writeExplanation(&table, &x); err != nil || !strings.Contains(table.String(), "fallback  allow: the store is unavailable") {
+	if err := (cli.Printer{Live: true}).WriteExplanation(&table, &x); err != nil || !strings.Contains(table.String(), "fallback  allow: the store is unavailable") {
 		t.Errorf("explained as\n%s", table.String())
 	}
 }
@@ -174,9 +177,9 @@ func (r replica) seenAfterOutage(t *testing.T) {
 // The documentation quotes how long is waited, and names the states.
 func TestOutagesAreDocumented(t *testing.T) {
 	quotes := map[string][]string{
-		"configuration.md": {fmt.Sprintf("up to %.0f seconds in all", startTimeout.Seconds()), "`ratelimit_store_state`", "`ratelimit_store_policy`"},
-		"guarantees.md":    {fmt.Sprintf("at most %d,000, and booked", ledger.DefaultMaxKept/1000), fmt.Sprintf("%d ms, or `decision.timeout`", ledger.DefaultWait.Milliseconds())},
-		"llm-gateways.md":  {fmt.Sprintf("may take %.0f seconds", ledger.DefaultBudget.Seconds()), fmt.Sprintf("after %d ms, or", ledger.DefaultWait.Milliseconds())},
+		"configuration.md": {fmt.Sprintf("up to %.0f seconds in all", command.StartTimeout.Seconds()), "`ratelimit_store_state`", "`ratelimit_store_policy`"},
+		"guarantees.md":    {fmt.Sprintf("at most %d,000, and booked", reservation.DefaultMaxKept/1000), fmt.Sprintf("%d ms, or `decision.timeout`", reservation.DefaultWait.Milliseconds())},
+		"llm-gateways.md":  {fmt.Sprintf("may take %.0f seconds", reservation.DefaultBudget.Seconds()), fmt.Sprintf("after %d ms, or", reservation.DefaultWait.Milliseconds())},
 	}
 	for _, c := range []dynamo.Condition{dynamo.Available, dynamo.Recovering, dynamo.Throttled, dynamo.Unavailable} {
 		quotes["configuration.md"] = append(quotes["configuration.md"], "`"+c.String()+"`")
@@ -192,7 +195,7 @@ func TestNoOutage(t *testing.T) {
 		t.Run(code, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				db := newTable(t)
-				r := startReplica(t, db, twoPerMinute)
+				r := startReplica(t, db, programtest.TwoPerMinute)
 				defer r.stop()
 				r.ask(t, 1)
 				db.SetPlan(func(dynamofake.Call) dynamofake.Fault { return fails(code) })

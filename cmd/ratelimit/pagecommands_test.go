@@ -6,6 +6,8 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+
+	"github.com/ratelimit/ratelimit/internal/command"
 )
 
 // pageCommand is a line of a page that is a command of this program.
@@ -102,7 +104,7 @@ func TestPageCommands(t *testing.T) {
 				}
 			}
 			ran++
-			if code, _, stderr := output(t, args...); code != exitOK {
+			if code, _, stderr := output(t, args...); code != command.ExitOK {
 				t.Errorf("%s: ratelimit %s: exit code %d\n%s", file, line, code, stderr)
 			}
 		}

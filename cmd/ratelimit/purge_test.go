@@ -6,6 +6,8 @@ import (
 	"net/http/httptest"
 	"strings"
 	"testing"
+
+	"github.com/ratelimit/ratelimit/internal/command"
 )
 
 // A purge that takes several requests is one command. One that is broken off says that it is, and
@@ -30,7 +32,7 @@ func TestPurgeGoesOn(t *testing.T) {
 	defer server.Close()
 	purge := []string{"purge", "namespace", "tenant", "--yes", "--server", server.URL}
 	code, stdout, stderr := output(t, purge...)
-	if want := "namespace tenant is purged in part, and the same command goes on: throttled"; code != exitFailure || stdout != "" || !strings.Contains(stderr, want) {
+	if want := "namespace tenant is purged in part, and the same command goes on: throttled"; code != command.ExitFailure || stdout != "" || !strings.Contains(stderr, want) {
 		t.Errorf("broken off: exit code %d, %q, %q; want %q", code, stdout, stderr, want)
 	}
 	if code, stdout, stderr := output(t, purge...); code != 0 || stdout != "namespace tenant purged, 3 records deleted\n" {

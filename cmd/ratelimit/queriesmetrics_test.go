@@ -11,6 +11,9 @@ import (
 	"testing/synctest"
 
 	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/ratelimit/ratelimit/internal/server"
+	"github.com/ratelimit/ratelimit/test/kit/programtest"
 )
 
 var descriptionOf = regexp.MustCompile(`fqName: "([^"]+)".*constLabels: \{(.*)\}, variableLabels: \{(.*)\}\}$`)
@@ -41,18 +44,18 @@ func describe(t *testing.T, all map[string][]string, registry *prometheus.Regist
 func TestMetricsOfQueriesExist(t *testing.T) {
 	registered := map[string][]string{}
 	synctest.Test(t, func(t *testing.T) {
-		r := startReplica(t, newTable(t), twoPerMinute)
+		r := startReplica(t, newTable(t), programtest.TwoPerMinute)
 		defer r.stop()
-		describe(t, registered, r.registry)
+		describe(t, registered, r.Registry)
 	})
-	cfg := parsed(t, twoPerMinute)
+	cfg := programtest.Parsed(t, programtest.TwoPerMinute)
 	cfg.Store.Embedded.Data = filepath.Join(t.TempDir(), "data")
-	s, err := newService(t.Context(), cfg, slog.New(slog.DiscardHandler))
+	s, err := server.New(t.Context(), cfg, slog.New(slog.DiscardHandler))
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer s.close(t.Context())
-	describe(t, registered, s.registry)
+	defer s.Close(t.Context())
+	describe(t, registered, s.Registry)
 	describe(t, registered, aggregateRegistry())
 	text, err := os.ReadFile("../../deploy/metrics.txt")
 	if err != nil {

@@ -6,7 +6,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/ratelimit/ratelimit/internal/dynamotest"
+	"github.com/ratelimit/ratelimit/test/kit/dynamotest"
+	"github.com/ratelimit/ratelimit/test/kit/programtest"
 )
 
 // A caller that has used up its limit is admitted as soon as the file has a greater one.
@@ -23,7 +24,7 @@ func TestARaisedLimitFreesACaller(t *testing.T) {
 // raiseOne runs the program with a file that text gives for a rate.
 func raiseOne(t *testing.T, text func(rate string) string, args ...string) {
 	t.Helper()
-	file := write(t, "c.yaml", text("5/day"))
+	file := programtest.WriteFile(t, "c.yaml", text("5/day"))
 	r := start(t, append([]string{"--config", file}, args...)...)
 	for i, want := range []int{200, 200, 200, 200, 200, 429, 429} {
 		if code, answer := r.ask(t, "ada"); code != want {

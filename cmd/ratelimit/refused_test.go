@@ -14,8 +14,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/ratelimit/ratelimit/internal/dynamotest"
 	"github.com/ratelimit/ratelimit/pkg/admin"
+	"github.com/ratelimit/ratelimit/test/kit/dynamotest"
+	"github.com/ratelimit/ratelimit/test/kit/programtest"
 )
 
 // policies has a rule for each policy, and one that charges after the fact.
@@ -137,7 +138,7 @@ func TestRefusals(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			box, table := newMiddlebox(t, dynamotest.Start(t).URL), dynamotest.TableName(t)
-			r := start(t, "--config", write(t, "c.yaml", fmt.Sprintf(policies, table, box.URL)))
+			r := start(t, "--config", programtest.WriteFile(t, "c.yaml", fmt.Sprintf(policies, table, box.URL)))
 			r.refuse(t, box, &answer)
 		})
 	}
@@ -213,7 +214,7 @@ func (r *running) recover(t *testing.T) {
 // A call whose permission the role lacks is denied under every policy.
 func TestDeniedPermission(t *testing.T) {
 	box, table := newMiddlebox(t, dynamotest.Start(t).URL), dynamotest.TableName(t)
-	r := start(t, "--config", write(t, "c.yaml", fmt.Sprintf(policies, table, box.URL)))
+	r := start(t, "--config", programtest.WriteFile(t, "c.yaml", fmt.Sprintf(policies, table, box.URL)))
 	r.hit(t, "user", 1)
 	answer := awsRefuses("AccessDeniedException")
 	box.answer.Store(&answer)
@@ -233,7 +234,7 @@ func TestDeniedPermission(t *testing.T) {
 // waits, and is booked once when the table goes on.
 func TestChargesWhileTheTableHangs(t *testing.T) {
 	box, table := newMiddlebox(t, dynamotest.Start(t).URL), dynamotest.TableName(t)
-	r := start(t, "--config", write(t, "c.yaml", fmt.Sprintf(policies, table, box.URL)))
+	r := start(t, "--config", programtest.WriteFile(t, "c.yaml", fmt.Sprintf(policies, table, box.URL)))
 	const charges = 300
 	r.hit(t, "used", 10)
 	hangs := http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() })

@@ -8,15 +8,11 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/ratelimit/ratelimit/config"
-)
-
-// Exit codes.
-const (
-	exitOK      = 0
-	exitFailure = 1 // the command failed
-	exitUsage   = 2 // the command line, or the configuration, is wrong
-	exitSilence = 3 // no service answers
+	"github.com/ratelimit/ratelimit/config/yamlcfg"
+	"github.com/ratelimit/ratelimit/internal/awscmd"
+	"github.com/ratelimit/ratelimit/internal/cli"
+	"github.com/ratelimit/ratelimit/internal/command"
+	"github.com/ratelimit/ratelimit/internal/server"
 )
 
 // run runs the program with its arguments and returns its exit code.
@@ -25,54 +21,21 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	root.SetArgs(args)
 	root.SetOut(stdout)
 	root.SetErr(stderr)
-	ctx, end := withEnd(ctx)
+	ctx, end := command.WithEnd(ctx)
 	defer end()
 	err := root.ExecuteContext(ctx)
 	if err == nil {
-		return exitOK
+		return command.ExitOK
 	}
-	if silent, ok := errors.AsType[exitError](err); ok {
-		return silent.code
-	}
-	if problems, ok := errors.AsType[config.Problems](err); ok {
+	if problems, ok := errors.AsType[yamlcfg.Problems](err); ok {
 		root.PrintErrln(problems)
-		return exitUsage
+		return command.ExitUsage
 	}
-	root.PrintErrln("ratelimit:", err)
-	if _, ok := errors.AsType[silenceError](err); ok {
-		return exitSilence
+	code, quiet := command.ExitCode(err)
+	if !quiet {
+		root.PrintErrln("ratelimit:", err)
 	}
-	if _, ok := errors.AsType[failureError](err); ok {
-		return exitFailure
-	}
-	return exitUsage
-}
-
-// silenceError says that no service answers.
-type silenceError struct{ error }
-
-func (e silenceError) Unwrap() error { return e.error }
-
-// usageError is an error of the command line.
-type usageError struct{ error }
-
-func (e usageError) Unwrap() error { return e.error }
-
-// exitError ends the program with a code; the output has said why.
-type exitError struct{ code int }
-
-func (e exitError) Error() string { return fmt.Sprintf("exit code %d", e.code) }
-
-// failureError is an error that is not the command line's fault.
-type failureError struct{ error }
-
-func (e failureError) Unwrap() error { return e.error }
-
-func failed(err error) error {
-	if err == nil {
-		return nil
-	}
-	return failureError{err}
+	return code
 }
 
 func newRoot() *cobra.Command {
@@ -99,19 +62,19 @@ program itself, or in a DynamoDB table that a fleet of them shares.
 
 Exit codes: 0 done; 1 refused or failed; 2 wrong command line or configuration; 3 no
 service answers.`,
-		Version:       programVersion(),
+		Version:       command.Version(),
 		SilenceUsage:  true,
 		SilenceErrors: true,
 	}
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
 		return fmt.Errorf("%w; see %s --help", err, cmd.CommandPath())
 	})
-	root.SetVersionTemplate(versionLine())
-	addGroup(root, "Run a service:", newServe(), newAggregate(), newCheck(), newExplain(), newTest(), newToken())
-	addGroup(root, "Operate a running service:", newGet(), newSet(), newDelete(), newCreate(), newRecover(), newPurge(), newList(), newApply(), newDiff(), newExport(), newCapacity(), newReset(), newTopUp(), newTakeOut(), newDisable(), newEnable(), newTop(), newStatus(), newBench(), newContext(), newBackup(), newRestore(), newMigrate())
-	addGroup(root, "Install on AWS:", newStack(), newCost())
-	root.AddCommand(newVersion())
-	completeFiles(root)
+	root.SetVersionTemplate(command.VersionLine())
+	addGroup(root, "Run a service:", server.NewCommand(), awscmd.NewAggregate(), cli.NewCheck(), cli.NewExplain(), cli.NewTest(), cli.NewToken(), cli.NewSchema())
+	addGroup(root, "Operate a running service:", cli.NewGet(), cli.NewSet(), cli.NewDelete(), cli.NewCreate(), cli.NewRecover(), cli.NewPurge(), cli.NewList(), cli.NewApply(), cli.NewDiff(), cli.NewExport(), cli.NewCapacity(), cli.NewReset(), cli.NewTopUp(), cli.NewTakeOut(), cli.NewDisable(), cli.NewEnable(), cli.NewTop(), cli.NewStatus(), cli.NewBench(), cli.NewContext(), cli.NewBackup(), cli.NewRestore(), awscmd.NewMigrate())
+	addGroup(root, "Install on AWS:", awscmd.NewStack(), awscmd.NewCost())
+	root.AddCommand(command.NewVersion())
+	cli.CompleteFiles(root)
 	return root
 }
 
@@ -121,19 +84,5 @@ func addGroup(root *cobra.Command, title string, commands ...*cobra.Command) {
 	for _, cmd := range commands {
 		cmd.GroupID = title
 		root.AddCommand(cmd)
-	}
-}
-
-// noArgs is for a command that takes nothing but flags.
-func noArgs(cmd *cobra.Command, args []string) error {
-	switch {
-	case len(args) == 0:
-		return nil
-	case cmd.Flags().Lookup("entity") != nil:
-		return fmt.Errorf("%s takes flags only, not %q; an entity is named with --entity", cmd.CommandPath(), args[0])
-	case cmd.Flags().Lookup("config") != nil:
-		return fmt.Errorf("%s takes flags only, not %q; a configuration file is named with --config", cmd.CommandPath(), args[0])
-	default:
-		return fmt.Errorf("%s takes flags only, not %q", cmd.CommandPath(), args[0])
 	}
 }

@@ -6,10 +6,12 @@ import (
 	"io"
 	"net"
 	"net/http"
-	"os"
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/ratelimit/ratelimit/internal/command"
+	"github.com/ratelimit/ratelimit/test/kit/programtest"
 )
 
 // output runs the program to its end.
@@ -19,24 +21,6 @@ func output(t *testing.T, args ...string) (code int, stdout, stderr string) {
 	code = run(t.Context(), args, &out, &errs)
 	return code, out.String(), errs.String()
 }
-
-// write writes a file below a directory of the test's own and returns its path.
-func write(t *testing.T, name, text string) string {
-	t.Helper()
-	path := filepath.Join(t.TempDir(), name)
-	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	return path
-}
-
-const twoPerMinute = `
-limits: {system: {rpm: 2/minute}}
-domains:
-- domain: shop
-  rules:
-  - {name: users, match: {user: "*"}, entity: "user/{user}", resource: api, consume: {rpm: hits}}
-`
 
 // greeter returns the address of a server that answers, and not by HTTP.
 func greeter(t *testing.T) string {
@@ -63,7 +47,7 @@ func greeter(t *testing.T) string {
 }
 
 func TestCommandLine(t *testing.T) {
-	good, bad := write(t, "good.yaml", twoPerMinute), write(t, "bad.yaml", `
+	good, bad := programtest.WriteFile(t, "good.yaml", programtest.TwoPerMinute), programtest.WriteFile(t, "bad.yaml", `
 limits: {system: {rpm: 2/fortnight}}
 domain: x
 domains:
@@ -71,17 +55,17 @@ domains:
   rules:
   - {match: {user: "*"}, entity: "user/{usr}", resource: api, consume: {rpm: 1}}
 `)
-	local := write(t, "local.yaml", "store: {type: dynamodb, dynamodb: {endpoint: 'http://127.0.0.1:1', create_table: true}}"+twoPerMinute)
-	leased := write(t, "leased.yaml", strings.Replace(twoPerMinute, "consume:", "lease: {max: 5, for: 100ms}, consume:", 1))
-	secured := write(t, "secured.yaml", "server: {grpc: {tls: {cert: nowhere.crt, key: nowhere.key, client_ca: nowhere.ca}}, http: {tls: {cert: nowhere.crt, key: nowhere.key}}}"+twoPerMinute)
-	twice := write(t, "twice.yaml", "server: {http: {address: '127.0.0.1:8081'}}"+twoPerMinute)
-	shadow := write(t, "shadow.yaml", strings.Replace(twoPerMinute, "rules:\n", "rules:\n  - {name: trial, mode: shadow, match: {user: '*'}, entity: '{user}', resource: api, limits: {x: 1/minute}, consume: {x: 2}}\n", 1))
-	tree := write(t, "tree.yaml", "domain: tree\ndescriptors: [{key: user, shadow_mode: true, rate_limit: {unit: minute, requests_per_unit: 7}}]\n")
-	one := write(t, "one.yaml", "domain: one\nrules: [{match: {a: b}, unlimited: true}]\n")
-	envoyproxy := write(t, "envoyproxy.yaml", "domain: one\ndescriptors: [{key: a, rate_limit: {unit: second, requests_per_unit: 1}}]\n")
-	empty := write(t, "empty.yaml", "# nothing yet\n")
-	strict := write(t, "strict.yaml", "unmatched: deny\n"+twoPerMinute)
-	listed := write(t, "listed.yaml", `
+	local := programtest.WriteFile(t, "local.yaml", "store: {type: dynamodb, dynamodb: {endpoint: 'http://127.0.0.1:1', create_table: true}}"+programtest.TwoPerMinute)
+	leased := programtest.WriteFile(t, "leased.yaml", strings.Replace(programtest.TwoPerMinute, "consume:", "lease: {max: 5, for: 100ms}, consume:", 1))
+	secured := programtest.WriteFile(t, "secured.yaml", "server: {grpc: {tls: {cert: nowhere.crt, key: nowhere.key, client_ca: nowhere.ca}}, http: {tls: {cert: nowhere.crt, key: nowhere.key}}}"+programtest.TwoPerMinute)
+	twice := programtest.WriteFile(t, "twice.yaml", "server: {http: {address: '127.0.0.1:8081'}}"+programtest.TwoPerMinute)
+	shadow := programtest.WriteFile(t, "shadow.yaml", strings.Replace(programtest.TwoPerMinute, "rules:\n", "rules:\n  - {name: trial, mode: shadow, match: {user: '*'}, entity: '{user}', resource: api, limits: {x: 1/minute}, consume: {x: 2}}\n", 1))
+	tree := programtest.WriteFile(t, "tree.yaml", "domain: tree\ndescriptors: [{key: user, shadow_mode: true, rate_limit: {unit: minute, requests_per_unit: 7}}]\n")
+	one := programtest.WriteFile(t, "one.yaml", "domain: one\nrules: [{match: {a: b}, unlimited: true}]\n")
+	envoyproxy := programtest.WriteFile(t, "envoyproxy.yaml", "domain: one\ndescriptors: [{key: a, rate_limit: {unit: second, requests_per_unit: 1}}]\n")
+	empty := programtest.WriteFile(t, "empty.yaml", "# nothing yet\n")
+	strict := programtest.WriteFile(t, "strict.yaml", "unmatched: deny\n"+programtest.TwoPerMinute)
+	listed := programtest.WriteFile(t, "listed.yaml", `
 domains:
 - domain: shop
   rules: [{match: {item: "*"}, entity: all, resource: "{item}", resources: [book], limits: {rpm: 2/minute}, consume: {rpm: 1}}]
@@ -175,7 +159,7 @@ domains:
 
 // Where no file is named, ratelimit.yaml of the working directory is read.
 func TestDefaultFile(t *testing.T) {
-	t.Chdir(filepath.Dir(write(t, defaultFile, twoPerMinute)))
+	t.Chdir(filepath.Dir(programtest.WriteFile(t, command.DefaultFile, programtest.TwoPerMinute)))
 	for _, args := range [][]string{{"check"}, {"explain", "shop", "user=ada"}} {
 		if code, stdout, stderr := output(t, args...); code != 0 || !strings.Contains(stdout, "1 domain") && !strings.Contains(stdout, "2/minute") {
 			t.Errorf("%v: exit code %d\n%s%s", args, code, stdout, stderr)

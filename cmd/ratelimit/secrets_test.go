@@ -5,6 +5,9 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/ratelimit/ratelimit/internal/command"
+	"github.com/ratelimit/ratelimit/test/kit/programtest"
 )
 
 // canary is a secret, of which no output may have as much as leak bytes in a row.
@@ -38,7 +41,7 @@ func TestSecretsStayInTheFile(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	save("c.yaml", twoPerMinute)
+	save("c.yaml", programtest.TwoPerMinute)
 	save("secret", canary)
 	r := start(t, "--config", file)
 	for _, wrong := range []string{
@@ -47,7 +50,7 @@ func TestSecretsStayInTheFile(t *testing.T) {
 		"server: {grpc: {tls: KEY}}", "server: {http: {tls: {cert: [KEY]}}}", "include: [{path: secret}]", "KEY",
 	} {
 		wrong = strings.ReplaceAll(wrong, "KEY", canary)
-		text := wrong + twoPerMinute
+		text := wrong + programtest.TwoPerMinute
 		if wrong == canary {
 			text = wrong
 		}
@@ -64,12 +67,12 @@ func TestSecretsStayInTheFile(t *testing.T) {
 		mustNotLeak(t, "/readyz with "+wrong, ready)
 		for _, args := range [][]string{{"check", "-c", file}, {"explain", "-c", file, "shop", "user=ada"}, {"serve", "-c", file}} {
 			code, stdout, stderr := output(t, args...)
-			if code != exitUsage {
+			if code != command.ExitUsage {
 				t.Errorf("%v with %s: exit code %d", args, wrong, code)
 			}
 			mustNotLeak(t, args[0]+" with "+wrong, stdout+stderr)
 		}
-		save("c.yaml", twoPerMinute)
+		save("c.yaml", programtest.TwoPerMinute)
 	}
 	_, metrics := r.get(t, "/metrics")
 	mustNotLeak(t, "/metrics", metrics)
@@ -83,15 +86,15 @@ func TestSecretsStayInTheFile(t *testing.T) {
 // A private key where the name of its file belongs is found when the listener starts.
 func TestKeysForNamesOfFilesAreNotRepeated(t *testing.T) {
 	pem := "\"-----BEGIN PRIVATE KEY-----\\n" + canary + "\\n-----END PRIVATE KEY-----\""
-	id := newIdentity(t, t.TempDir(), "server")
+	id := programtest.NewIdentity(t, t.TempDir(), "server")
 	for _, tls := range []string{
-		"{cert: " + pem + ", key: " + pem + "}", "{cert: " + id.cert + ", key: " + pem + "}", "{cert: " + id.cert + ", key: " + canary + "}",
-		"{cert: " + id.cert + ", key: " + id.key + ", client_ca: " + canary + "}",
+		"{cert: " + pem + ", key: " + pem + "}", "{cert: " + id.Cert + ", key: " + pem + "}", "{cert: " + id.Cert + ", key: " + canary + "}",
+		"{cert: " + id.Cert + ", key: " + id.Key + ", client_ca: " + canary + "}",
 	} {
 		for _, listener := range []string{"grpc", "http"} {
-			file := write(t, "c.yaml", "server: {"+listener+": {tls: "+tls+"}}\n"+twoPerMinute)
+			file := programtest.WriteFile(t, "c.yaml", "server: {"+listener+": {tls: "+tls+"}}\n"+programtest.TwoPerMinute)
 			code, stdout, stderr := output(t, "serve", "-c", file, "--grpc-address", "127.0.0.1:0", "--http-address", "127.0.0.1:0")
-			if code != exitFailure || !strings.Contains(stderr, "server."+listener+".tls.") {
+			if code != command.ExitFailure || !strings.Contains(stderr, "server."+listener+".tls.") {
 				t.Errorf("%s: exit code %d\n%s", tls, code, stderr)
 			}
 			mustNotLeak(t, "serve", stdout+stderr)

@@ -2,7 +2,6 @@ package main
 
 import (
 	"bufio"
-	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -12,18 +11,17 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
 	rlscommon "github.com/envoyproxy/go-control-plane/envoy/extensions/common/ratelimit/v3"
 	rlsv3 "github.com/envoyproxy/go-control-plane/envoy/service/ratelimit/v3"
-	"google.golang.org/grpc"
-	"google.golang.org/grpc/credentials/insecure"
 	"google.golang.org/grpc/health/grpc_health_v1"
 	"google.golang.org/grpc/reflection/grpc_reflection_v1"
 
+	"github.com/ratelimit/ratelimit/internal/command"
 	"github.com/ratelimit/ratelimit/pkg/admin"
+	"github.com/ratelimit/ratelimit/test/kit/programtest"
 )
 
 // patience bounds every wait of these tests.
@@ -34,38 +32,21 @@ type running struct {
 	grpc, http string // addresses
 	stop       context.CancelCauseFunc
 	code       chan int // its exit code
-	log        *logBuffer
-}
-
-type logBuffer struct {
-	mu  sync.Mutex
-	buf bytes.Buffer
-}
-
-func (b *logBuffer) Write(p []byte) (int, error) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.buf.Write(p)
-}
-
-func (b *logBuffer) String() string {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.buf.String()
+	log        *programtest.LogBuffer
 }
 
 // start runs serve on free ports and returns when it answers.
 func start(t *testing.T, args ...string) *running {
 	t.Helper()
 	ctx, cancel := context.WithCancelCause(context.Background())
-	r := &running{stop: cancel, code: make(chan int, 1), log: new(logBuffer)}
+	r := &running{stop: cancel, code: make(chan int, 1), log: new(programtest.LogBuffer)}
 	out, w := io.Pipe()
 	go func() {
 		defer func() { _ = w.Close() }()
 		r.code <- run(ctx, append([]string{"serve", "--grpc-address", "127.0.0.1:0", "--http-address", "127.0.0.1:0"}, args...), w, r.log)
 	}()
 	t.Cleanup(func() {
-		cancel(errInterrupted)
+		cancel(command.ErrInterrupted)
 		if t.Failed() {
 			t.Logf("log of the service:\n%s", r.log)
 		}
@@ -74,7 +55,7 @@ func start(t *testing.T, args ...string) *running {
 	if !scanner.Scan() {
 		t.Fatalf("no greeting; the log says:\n%s", r.log)
 	}
-	if _, err := fmt.Sscanf(scanner.Text(), "ratelimit "+programVersion()+" answers gRPC on %s and HTTP on %s", &r.grpc, &r.http); err != nil {
+	if _, err := fmt.Sscanf(scanner.Text(), "ratelimit "+command.Version()+" answers gRPC on %s and HTTP on %s", &r.grpc, &r.http); err != nil {
 		t.Fatalf("greeting %q: %v", scanner.Text(), err)
 	}
 	go func() { _, _ = io.Copy(io.Discard, out) }() // the rest of the greeting, until the service ends
@@ -169,16 +150,6 @@ func (r *running) get(t *testing.T, path string) (int, string) {
 	return resp.StatusCode, string(body)
 }
 
-func dialPlain(t *testing.T, address string) *grpc.ClientConn {
-	t.Helper()
-	conn, err := grpc.NewClient(address, grpc.WithTransportCredentials(insecure.NewCredentials()))
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = conn.Close() })
-	return conn
-}
-
 // adasRequest asks for one hit of the user ada.
 func adasRequest() *rlsv3.RateLimitRequest {
 	return &rlsv3.RateLimitRequest{Domain: "shop", Descriptors: []*rlscommon.RateLimitDescriptor{{
@@ -187,8 +158,8 @@ func adasRequest() *rlsv3.RateLimitRequest {
 }
 
 func TestServe(t *testing.T) {
-	r := start(t, "--config", write(t, "c.yaml", twoPerMinute))
-	conn := dialPlain(t, r.grpc)
+	r := start(t, "--config", programtest.WriteFile(t, "c.yaml", programtest.TwoPerMinute))
+	conn := programtest.DialPlain(t, r.grpc)
 
 	t.Run("both protocols share the buckets", func(t *testing.T) {
 		if code, a := r.ask(t, "ada"); code != http.StatusOK || a.Statuses[0].LimitRemaining != 1 {
@@ -238,16 +209,16 @@ func TestServe(t *testing.T) {
 			t.Errorf("exit code %d, %v\n%s%s", code, err, stdout, stderr)
 		}
 	})
-	r.stop(errInterrupted)
+	r.stop(command.ErrInterrupted)
 	if code := r.wait(t); code != 0 {
 		t.Errorf("exit code %d", code)
 	}
 }
 
 func TestDrain(t *testing.T) {
-	r := start(t, "--config", write(t, "c.yaml", "drain: 1h\n"+twoPerMinute))
-	conn := dialPlain(t, r.grpc)
-	r.stop(errTerminated)
+	r := start(t, "--config", programtest.WriteFile(t, "c.yaml", "drain: 1h\n"+programtest.TwoPerMinute))
+	conn := programtest.DialPlain(t, r.grpc)
+	r.stop(command.ErrTerminated)
 	eventually(t, "not ready", func() bool {
 		code, _ := r.get(t, "/readyz")
 		return code == http.StatusServiceUnavailable
@@ -267,12 +238,12 @@ func TestDrain(t *testing.T) {
 }
 
 func TestDrainEnds(t *testing.T) {
-	r := start(t, "--config", write(t, "c.yaml", "drain: 10ms\n"+twoPerMinute))
-	conn := dialPlain(t, r.grpc)
+	r := start(t, "--config", programtest.WriteFile(t, "c.yaml", "drain: 10ms\n"+programtest.TwoPerMinute))
+	conn := programtest.DialPlain(t, r.grpc)
 	if _, err := rlsv3.NewRateLimitServiceClient(conn).ShouldRateLimit(t.Context(), adasRequest()); err != nil {
 		t.Fatal(err)
 	}
-	r.stop(errTerminated)
+	r.stop(command.ErrTerminated)
 	if code := r.wait(t); code != 0 {
 		t.Errorf("exit code %d", code)
 	}
@@ -282,8 +253,8 @@ func TestDrainEnds(t *testing.T) {
 }
 
 func TestReload(t *testing.T) {
-	twoPerDay := strings.ReplaceAll(twoPerMinute, "2/minute", "2/day") // that nothing is refilled meanwhile
-	file := write(t, "c.yaml", twoPerDay)
+	twoPerDay := strings.ReplaceAll(programtest.TwoPerMinute, "2/minute", "2/day") // that nothing is refilled meanwhile
+	file := programtest.WriteFile(t, "c.yaml", twoPerDay)
 	r := start(t, "--config", file)
 	r.ask(t, "ada")
 	replace := func(text string) {
@@ -296,7 +267,7 @@ func TestReload(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	replace(strings.ReplaceAll(twoPerMinute, "2/minute", "10/day"))
+	replace(strings.ReplaceAll(programtest.TwoPerMinute, "2/minute", "10/day"))
 	eventually(t, "the new limit", func() bool {
 		_, a := r.ask(t, "probe")
 		return a.Statuses[0].CurrentLimit.RequestsPerUnit == 10
@@ -317,7 +288,7 @@ func TestReload(t *testing.T) {
 		t.Error("the metric does not say so")
 	}
 
-	replace(twoPerMinute)
+	replace(programtest.TwoPerMinute)
 	eventually(t, "the error to go", func() bool {
 		_, body := r.get(t, "/readyz")
 		return !strings.Contains(body, `"error"`)
@@ -327,7 +298,7 @@ func TestReload(t *testing.T) {
 func TestPortInUse(t *testing.T) {
 	r := start(t, "--demo")
 	code, _, stderr := output(t, "serve", "--demo", "--grpc-address", r.grpc)
-	if code != exitFailure || !strings.Contains(stderr, "server.grpc.address") || !strings.Contains(stderr, "in use") {
+	if code != command.ExitFailure || !strings.Contains(stderr, "server.grpc.address") || !strings.Contains(stderr, "in use") {
 		t.Errorf("exit code %d, stderr:\n%s", code, stderr)
 	}
 }
@@ -335,7 +306,7 @@ func TestPortInUse(t *testing.T) {
 // Probable mistakes are reported in one line at the start, with the place to read
 // them.
 func TestWarningsDoNotBuryTheGreeting(t *testing.T) {
-	r := start(t, "--config", write(t, "warned.yaml", `
+	r := start(t, "--config", programtest.WriteFile(t, "warned.yaml", `
 domains:
 - domain: d
   rules:
@@ -345,8 +316,8 @@ domains:
 	if n := strings.Count(log, "WARN"); n != 1 || !strings.Contains(log, `see="ratelimit check --config `) {
 		t.Errorf("got %d warnings:\n%s", n, log)
 	}
-	r.stop(errInterrupted)
-	if code := <-r.code; code != exitOK {
+	r.stop(command.ErrInterrupted)
+	if code := <-r.code; code != command.ExitOK {
 		t.Errorf("exit code %d", code)
 	}
 }

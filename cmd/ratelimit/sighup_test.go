@@ -6,6 +6,8 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+
+	"github.com/ratelimit/ratelimit/test/kit/programtest"
 )
 
 // hangUp sends SIGHUP to this process, and with it to the services in it.
@@ -17,8 +19,8 @@ func hangUp(t *testing.T) {
 }
 
 func TestHangUpReadsAgain(t *testing.T) {
-	id := newIdentity(t, t.TempDir(), "server")
-	file := write(t, "c.yaml", fmt.Sprintf("server: {grpc: {tls: {cert: %q, key: %q}}}\n", id.cert, id.key)+twoPerMinute)
+	id := programtest.NewIdentity(t, t.TempDir(), "server")
+	file := programtest.WriteFile(t, "c.yaml", fmt.Sprintf("server: {grpc: {tls: {cert: %q, key: %q}}}\n", id.Cert, id.Key)+programtest.TwoPerMinute)
 	r := start(t, "--config", file)
 	said := func(what string, times int) {
 		t.Helper()
@@ -27,7 +29,7 @@ func TestHangUpReadsAgain(t *testing.T) {
 	hangUp(t)
 	said(`msg="configuration loaded"`, 1) // nothing has changed
 	said(`msg="certificate loaded"`, 1)
-	if err := os.WriteFile(id.cert, []byte("half"), 0o600); err != nil {
+	if err := os.WriteFile(id.Cert, []byte("half"), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	if err := os.WriteFile(file, nil, 0o600); err != nil {

@@ -15,6 +15,8 @@ import (
 
 	"github.com/aws/aws-sdk-go-v2/service/s3"
 
+	"github.com/ratelimit/ratelimit/internal/awscmd"
+	"github.com/ratelimit/ratelimit/internal/command"
 	"github.com/ratelimit/ratelimit/pkg/stack"
 )
 
@@ -154,19 +156,19 @@ func TestStackPage(t *testing.T) {
 	t.Chdir(t.TempDir()) // where a template is written
 	ran := map[string]bool{}
 	for _, line := range regexp.MustCompile(`(?m)^ratelimit stack .*$`).FindAllString(strings.ReplaceAll(string(text), "\\\n", ""), -1) {
-		command, _, _ := strings.Cut(line, " > ")
-		args := strings.Fields(command)[1:]
+		typed, _, _ := strings.Cut(line, " > ")
+		args := strings.Fields(typed)[1:]
 		if args[1] != "template" {
 			args = append(args, "--endpoint", url)
 		}
-		if code, _, stderr := output(t, args...); code != exitOK {
+		if code, _, stderr := output(t, args...); code != command.ExitOK {
 			t.Errorf("%s: exit code %d\n%s", line, code, stderr)
 		}
 		ran[args[1]] = true
 	}
-	for _, command := range newStack().Commands() {
-		if !ran[command.Name()] {
-			t.Errorf("docs/aws.md does not show %s", command.CommandPath())
+	for _, typed := range awscmd.NewStack().Commands() {
+		if !ran[typed.Name()] {
+			t.Errorf("docs/aws.md does not show %s", typed.CommandPath())
 		}
 	}
 }
@@ -180,7 +182,7 @@ func TestStackTemplate(t *testing.T) {
 		"--aggregator", "--aggregator-code", "s3://code/a/b.zip", "--aggregator-code-version", "v1", "--aggregator-role", "arn:aws:iam::123456789012:role/x",
 		"--aggregator-memory", "512", "--aggregator-timeout", "30", "--log-retention-days", "7", "--tracing", "--usage-windows", "hour,month",
 		"--usage-retention-days", "400", "--aggregator-architecture", "amd64", "--aggregator-config", "s3://fleet/a.yaml", "--no-archive", "--archive-glacier-days", "10")
-	if code != exitOK {
+	if code != command.ExitOK {
 		t.Fatalf("exit code %d\n%s", code, stderr)
 	}
 	var got struct {
@@ -217,7 +219,7 @@ func TestStackTemplate(t *testing.T) {
 		"--aggregator-code-version abc":                "aggregator.code.version",
 		"--aggregator --aggregator-config /opt/c.yaml": "s3://bucket/ratelimit.yaml",
 	} {
-		if code, _, stderr := output(t, append([]string{"stack", "template"}, strings.Fields(args)...)...); code != exitUsage || !strings.Contains(stderr, want) {
+		if code, _, stderr := output(t, append([]string{"stack", "template"}, strings.Fields(args)...)...); code != command.ExitUsage || !strings.Contains(stderr, want) {
 			t.Errorf("%s: exit code %d\n%s", args, code, stderr)
 		}
 	}

@@ -16,11 +16,13 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
-	"github.com/ratelimit/ratelimit/internal/dynamotest"
-	"github.com/ratelimit/ratelimit/internal/iamtest"
+	"github.com/ratelimit/ratelimit/internal/command"
 	"github.com/ratelimit/ratelimit/pkg/dynamo"
 	"github.com/ratelimit/ratelimit/pkg/limiter"
 	"github.com/ratelimit/ratelimit/pkg/stack"
+	"github.com/ratelimit/ratelimit/test/kit/dynamotest"
+	"github.com/ratelimit/ratelimit/test/kit/iamtest"
+	"github.com/ratelimit/ratelimit/test/kit/programtest"
 )
 
 // guarded is a table behind a proxy that passes only the calls that a policy allows.
@@ -122,7 +124,7 @@ domains:
 // a reload and its end follow.
 func (g *guarded) use(t *testing.T, namespace, rest string) {
 	t.Helper()
-	file := write(t, "c.yaml", g.replica(namespace, rest))
+	file := programtest.WriteFile(t, "c.yaml", g.replica(namespace, rest))
 	r := start(t, "--config", file)
 	for range 20 {
 		if code, answer := r.ask(t, "ada"); code != http.StatusOK {
@@ -151,8 +153,8 @@ func (g *guarded) use(t *testing.T, namespace, rest string) {
 	obeyed(t, "77 a minute by the table", 77, r)
 	rewrite(t, file, strings.Replace(g.replica(namespace, rest), "name: users", "name: people", 1))
 	eventually(t, "the reload", func() bool { return strings.Contains(r.log.String(), "configuration loaded") })
-	r.stop(errInterrupted)
-	if code := r.wait(t); code != exitOK {
+	r.stop(command.ErrInterrupted)
+	if code := r.wait(t); code != command.ExitOK {
 		t.Errorf("exit code %d, log:\n%s", code, r.log)
 	}
 	if err := admin.Close(t.Context()); err != nil {
@@ -466,9 +468,9 @@ func (g *guarded) calls(ctx context.Context) map[string]func(*dynamodb.Client) e
 // A replica with the policy of a namespace whose rules name another says which at its start.
 func TestTakeOnlyNamesTheNamespaceItLacks(t *testing.T) {
 	g := guardTable(t, "TakeOnlyPolicy", true)
-	s, err := openReplica(t.Context(), parsed(t, g.replica("other", "")), g.client, new(logBuffer))
+	s, err := openReplica(t.Context(), programtest.Parsed(t, g.replica("other", "")), g.client, new(programtest.LogBuffer))
 	if err == nil {
-		s.close(t.Context())
+		s.Close(t.Context())
 	}
 	if err == nil || !strings.Contains(err.Error(), `opening namespace "other": `) || !strings.Contains(err.Error(), "denies access") {
 		t.Errorf("got %v, want the namespace and the reason", err)

@@ -19,9 +19,12 @@ import (
 	"github.com/aws/smithy-go"
 
 	"github.com/ratelimit/ratelimit/config"
-	"github.com/ratelimit/ratelimit/internal/dynamofake"
+	"github.com/ratelimit/ratelimit/internal/command"
+	"github.com/ratelimit/ratelimit/internal/server"
 	"github.com/ratelimit/ratelimit/pkg/dynamo"
 	"github.com/ratelimit/ratelimit/pkg/limiter"
+	"github.com/ratelimit/ratelimit/test/kit/dynamofake"
+	"github.com/ratelimit/ratelimit/test/kit/programtest"
 )
 
 const testTable = "ratelimit" // the default
@@ -36,35 +39,24 @@ func newTable(t *testing.T) *dynamofake.DB {
 	return db
 }
 
-// parsed returns the configuration of a text.
-func parsed(t *testing.T, text string) *config.Config {
-	t.Helper()
-	cfg, err := config.Parse("c.yaml", []byte(text), nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	cfg.Server.HTTP.Refunds, cfg.Server.HTTP.Charges = true, true // /json stands for gRPC
-	return cfg
-}
-
 // openReplica builds a service on a table in memory.
-func openReplica(ctx context.Context, cfg *config.Config, client dynamo.Client, log *logBuffer) (*service, error) {
-	return newServiceOn(ctx, cfg, slog.New(slog.NewTextHandler(log, nil)), func(s *service, ctx context.Context) error {
-		return s.useTable(ctx, client, nil)
+func openReplica(ctx context.Context, cfg *config.Config, client dynamo.Client, log *programtest.LogBuffer) (*server.Service, error) {
+	return server.NewOn(ctx, cfg, slog.New(slog.NewTextHandler(log, nil)), func(s *server.Service, ctx context.Context) error {
+		return s.UseTable(ctx, client, nil)
 	})
 }
 
 // replica is a service on a table in memory that is asked without a network.
 type replica struct {
-	*service
+	*server.Service
 
-	log *logBuffer
+	log *programtest.LogBuffer
 }
 
 func startReplica(t *testing.T, client dynamo.Client, text string) replica {
 	t.Helper()
-	log := new(logBuffer)
-	s, err := openReplica(t.Context(), parsed(t, text), client, log)
+	log := new(programtest.LogBuffer)
+	s, err := openReplica(t.Context(), programtest.Parsed(t, text), client, log)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -73,7 +65,7 @@ func startReplica(t *testing.T, client dynamo.Client, text string) replica {
 
 // stop ends the work of the replica; in a bubble that must be before the test
 // returns.
-func (r replica) stop() { r.close(context.Background()) }
+func (r replica) stop() { r.Close(context.Background()) }
 
 // ask asks for hits of the user ada.
 func (r replica) ask(t *testing.T, hits int) (admitted bool, a *rlsAnswer) {
@@ -93,14 +85,14 @@ func (r replica) do(t *testing.T, method, path, body string) (code int, text str
 	req := httptest.NewRequestWithContext(t.Context(), method, path, strings.NewReader(body))
 	req.Host = "localhost"
 	req.Header.Set("Content-Type", "application/json")
-	r.http.server.Handler.ServeHTTP(w, req)
+	r.Handler().ServeHTTP(w, req)
 	return w.Code, w.Body.String()
 }
 
 func TestReplicasShareALimit(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		db := newTable(t)
-		a, b := startReplica(t, db, twoPerMinute), startReplica(t, db, twoPerMinute)
+		a, b := startReplica(t, db, programtest.TwoPerMinute), startReplica(t, db, programtest.TwoPerMinute)
 		defer a.stop()
 		defer b.stop()
 		for i, step := range []struct {
@@ -119,7 +111,7 @@ func TestReplicasShareALimit(t *testing.T) {
 func TestTheFirstRequestReadsTheUserOnly(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		db := newTable(t)
-		r := startReplica(t, db, strings.Replace(twoPerMinute, "- domain: shop", "- domain: shop\n  namespace: team-a", 1))
+		r := startReplica(t, db, strings.Replace(programtest.TwoPerMinute, "- domain: shop", "- domain: shop\n  namespace: team-a", 1))
 		defer r.stop()
 		before := db.Counts()
 		if admitted, answer := r.ask(t, 1); !admitted {
@@ -185,7 +177,7 @@ func TestTablesThatCannotBeUsed(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				db, began := dynamofake.New(), time.Now()
 				test.setUp(t, db)
-				_, err := openReplica(t.Context(), parsed(t, twoPerMinute), db, new(logBuffer))
+				_, err := openReplica(t.Context(), programtest.Parsed(t, programtest.TwoPerMinute), db, new(programtest.LogBuffer))
 				if err == nil {
 					t.Fatal("it starts")
 				}
@@ -216,14 +208,14 @@ func TestStartGivesUp(t *testing.T) {
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				db, log, began := newTable(t), new(logBuffer), time.Now()
+				db, log, began := newTable(t), new(programtest.LogBuffer), time.Now()
 				db.SetPlan(test.plan)
-				_, err := openReplica(t.Context(), parsed(t, twoPerMinute), db, log)
+				_, err := openReplica(t.Context(), programtest.Parsed(t, programtest.TwoPerMinute), db, log)
 				if err == nil || !strings.Contains(err.Error(), "gave up after 20s: table ratelimit: DynamoDB cannot be reached") {
 					t.Errorf("got %v", err)
 				}
-				if took := time.Since(began); took != startTimeout {
-					t.Errorf("it took %v, want %v", took, startTimeout)
+				if took := time.Since(began); took != command.StartTimeout {
+					t.Errorf("it took %v, want %v", took, command.StartTimeout)
 				}
 				if !strings.Contains(log.String(), "msg=\"start delayed\" waiting_for=\"the table\"") {
 					t.Errorf("the log does not say why it waits:\n%s", log)
@@ -238,7 +230,7 @@ func TestStartWaitsForTheTable(t *testing.T) {
 		db := newTable(t)
 		failing := dynamofake.Step{Op: "DescribeTable", Fault: dynamofake.Fault{Kind: dynamofake.ServerError}}
 		db.SetPlan(dynamofake.Script(failing, failing))
-		r := startReplica(t, db, twoPerMinute)
+		r := startReplica(t, db, programtest.TwoPerMinute)
 		defer r.stop()
 		if got := strings.Count(r.log.String(), "msg=\"start delayed\" waiting_for=\"the table\""); got != 1 {
 			t.Errorf("the log says %d times that it waits, want once:\n%s", got, r.log)
@@ -262,10 +254,10 @@ func TestStartWaitsForAllThatItAsks(t *testing.T) {
 						}
 						return dynamofake.Fault{}
 					})
-					r := startReplica(t, db, twoPerMinute)
+					r := startReplica(t, db, programtest.TwoPerMinute)
 					defer r.stop()
-					if took := time.Since(began); took > startTimeout {
-						t.Errorf("the start took %v, want at most %v", took, startTimeout)
+					if took := time.Since(began); took > command.StartTimeout {
+						t.Errorf("the start took %v, want at most %v", took, command.StartTimeout)
 					}
 				})
 			})
@@ -279,18 +271,18 @@ func TestStartHasOneBudget(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		db, began := newTable(t), time.Now()
 		db.SetPlan(func(c dynamofake.Call) dynamofake.Fault {
-			if c.Op == "PutItem" || c.Op == "DescribeTable" && time.Since(began) < startTimeout/2 {
+			if c.Op == "PutItem" || c.Op == "DescribeTable" && time.Since(began) < command.StartTimeout/2 {
 				return dynamofake.Fault{Kind: dynamofake.ServerError}
 			}
 			return dynamofake.Fault{}
 		})
-		log := new(logBuffer)
-		_, err := openReplica(t.Context(), parsed(t, twoPerMinute), db, log)
-		if err == nil || !strings.Contains(err.Error(), "gave up after "+startTimeout.String()) || !strings.Contains(err.Error(), "the key of reservations") {
+		log := new(programtest.LogBuffer)
+		_, err := openReplica(t.Context(), programtest.Parsed(t, programtest.TwoPerMinute), db, log)
+		if err == nil || !strings.Contains(err.Error(), "gave up after "+command.StartTimeout.String()) || !strings.Contains(err.Error(), "the key of reservations") {
 			t.Errorf("got %v, want that it gave up on the key", err)
 		}
-		if took := time.Since(began); took > startTimeout {
-			t.Errorf("it took %v, want at most %v", took, startTimeout)
+		if took := time.Since(began); took > command.StartTimeout {
+			t.Errorf("it took %v, want at most %v", took, command.StartTimeout)
 		}
 		if line := (replica{log: log}).line(t, outageBegins); !strings.Contains(line, "on_unavailable=allow") {
 			t.Errorf("the log lacks the policy: %s", line)
@@ -303,9 +295,9 @@ func TestStartIsInterrupted(t *testing.T) {
 		db := newTable(t)
 		db.SetPlan(serverError)
 		ctx, cancel := context.WithCancelCause(t.Context())
-		time.AfterFunc(time.Second, func() { cancel(errInterrupted) })
-		_, err := openReplica(ctx, parsed(t, twoPerMinute), db, new(logBuffer))
-		if !errors.Is(err, errInterrupted) {
+		time.AfterFunc(time.Second, func() { cancel(command.ErrInterrupted) })
+		_, err := openReplica(ctx, programtest.Parsed(t, programtest.TwoPerMinute), db, new(programtest.LogBuffer))
+		if !errors.Is(err, command.ErrInterrupted) {
 			t.Errorf("got %v", err)
 		}
 	})
@@ -316,15 +308,15 @@ func TestStartIsInterrupted(t *testing.T) {
 func TestReloadWhileTheTableDoesNotAnswer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		db := newTable(t)
-		r := startReplica(t, db, twoPerMinute)
+		r := startReplica(t, db, programtest.TwoPerMinute)
 		defer r.stop()
 		r.ask(t, 1)
 		ctx, cancel := context.WithCancel(t.Context())
 		ended := make(chan error)
-		go func() { ended <- r.tell(ctx) }()
+		go func() { ended <- r.Tell(ctx) }()
 
 		db.SetPlan(serverError)
-		if err := r.reload(t.Context(), parsed(t, strings.ReplaceAll(twoPerMinute, "2/minute", "1/hour"))); err != nil {
+		if err := r.Reload(t.Context(), programtest.Parsed(t, strings.ReplaceAll(programtest.TwoPerMinute, "2/minute", "1/hour"))); err != nil {
 			t.Fatal(err)
 		}
 		if !strings.Contains(r.log.String(), "the new limits apply to buckets in use when it does") {
@@ -353,7 +345,7 @@ func TestReloadWhileTheTableDoesNotAnswer(t *testing.T) {
 func TestMetricsOfAnOutage(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		db := newTable(t)
-		r := startReplica(t, db, twoPerMinute)
+		r := startReplica(t, db, programtest.TwoPerMinute)
 		defer r.stop()
 		expect := func(when string, wants ...string) {
 			t.Helper()
@@ -379,7 +371,7 @@ func TestMetricsOfAnOutage(t *testing.T) {
 func TestMetricsOfAStore(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		db := newTable(t)
-		r := startReplica(t, db, twoPerMinute)
+		r := startReplica(t, db, programtest.TwoPerMinute)
 		defer r.stop()
 		r.ask(t, 1)
 		_, text := r.do(t, http.MethodGet, "/metrics", "")
@@ -400,12 +392,12 @@ func TestMetricsOfAStore(t *testing.T) {
 		if strings.Contains(text, "ratelimit_store_buckets") {
 			t.Error("it counts buckets of an embedded store")
 		}
-		s, err := newService(t.Context(), parsed(t, twoPerMinute), slog.New(slog.DiscardHandler))
+		s, err := server.New(t.Context(), programtest.Parsed(t, programtest.TwoPerMinute), slog.New(slog.DiscardHandler))
 		if err != nil {
 			t.Fatal(err)
 		}
-		defer s.close(t.Context())
-		_, text = replica{service: s}.do(t, http.MethodGet, "/metrics", "")
+		defer s.Close(t.Context())
+		_, text = replica{Service: s}.do(t, http.MethodGet, "/metrics", "")
 		if !strings.Contains(text, "\nratelimit_store_buckets 0") || strings.Contains(text, "ratelimit_dynamodb") || strings.Contains(text, "ratelimit_cache") {
 			t.Error("an embedded store does not report its kind")
 		}
@@ -416,7 +408,7 @@ func TestMetricsOfAStore(t *testing.T) {
 func TestAStoredLimitReachesTheFleet(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		db := newTable(t)
-		hundred := strings.NewReplacer("2/minute", "100/hour", "consume:", "lease: none, consume:").Replace(twoPerMinute) // each sees the takes of the other
+		hundred := strings.NewReplacer("2/minute", "100/hour", "consume:", "lease: none, consume:").Replace(programtest.TwoPerMinute) // each sees the takes of the other
 		a, b := startReplica(t, db, hundred), startReplica(t, db, hundred)
 		defer a.stop()
 		defer b.stop()
@@ -429,7 +421,7 @@ func TestAStoredLimitReachesTheFleet(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := a.store.PutLimits(t.Context(), limiter.DefaultNamespace, limiter.SystemLimitsRef(), limiter.Record{Limits: five}); err != nil {
+		if err := a.Store.PutLimits(t.Context(), limiter.DefaultNamespace, limiter.SystemLimitsRef(), limiter.Record{Limits: five}); err != nil {
 			t.Fatal(err)
 		}
 		time.Sleep(5 * time.Second) // of the bubble's clock

@@ -11,9 +11,11 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
-	"github.com/ratelimit/ratelimit/internal/dynamotest"
+	"github.com/ratelimit/ratelimit/internal/command"
 	"github.com/ratelimit/ratelimit/pkg/dynamo"
 	"github.com/ratelimit/ratelimit/pkg/limiter"
+	"github.com/ratelimit/ratelimit/test/kit/dynamotest"
+	"github.com/ratelimit/ratelimit/test/kit/programtest"
 )
 
 // Commands work on a table without a service. Those that read write nothing to it.
@@ -52,21 +54,21 @@ func TestATableWithoutAService(t *testing.T) {
 		t.Errorf("commands that read made %d items", n-empty)
 	}
 	on(0, "limits of the system created", "set", "limits", "--system", "rpm=5/minute")
-	on(0, "2 created, 0 unchanged", "apply", "-f", write(t, "m.yaml", "manifest: m\nlimits: {entities: {a: {limits: {_default_: {rpm: 1/minute}}}}}"))
-	on(0, "entity a unchanged", "apply", "-f", write(t, "m.yaml", "manifest: m\nlimits: {entities: {a: {limits: {_default_: {rpm: 1/minute}}}}}"))
+	on(0, "2 created, 0 unchanged", "apply", "-f", programtest.WriteFile(t, "m.yaml", "manifest: m\nlimits: {entities: {a: {limits: {_default_: {rpm: 1/minute}}}}}"))
+	on(0, "entity a unchanged", "apply", "-f", programtest.WriteFile(t, "m.yaml", "manifest: m\nlimits: {entities: {a: {limits: {_default_: {rpm: 1/minute}}}}}"))
 	on(0, "\na                 -          false    -\n", "list", "entities")
 	on(0, "table:", "list", "audit", "--system")
 	manageNamespaces(t, on)
 	purgeAnOrphan(t, db, table, on)
 	on(2, "leave out --server", "list", "entities", "--server", "https://h")
 	on(2, `--store is "redis"`, "list", "entities", "--store", "redis")
-	if code, _, stderr := output(t, "list", "entities", "--store", "dynamodb"); code != exitUsage || !strings.Contains(stderr, "--table is missing") {
+	if code, _, stderr := output(t, "list", "entities", "--store", "dynamodb"); code != command.ExitUsage || !strings.Contains(stderr, "--table is missing") {
 		t.Errorf("no table: exit code %d, %s", code, stderr)
 	}
-	if code, _, stderr := output(t, "list", "entities", "--table", "nowhere", "--endpoint", server.URL); code != exitFailure || !strings.Contains(stderr, "nowhere") {
+	if code, _, stderr := output(t, "list", "entities", "--table", "nowhere", "--endpoint", server.URL); code != command.ExitFailure || !strings.Contains(stderr, "nowhere") {
 		t.Errorf("a table that is not there: exit code %d, %s", code, stderr)
 	}
-	if code, _, stderr := output(t, "list", "entities", "--table", "limits", "--endpoint", "http://127.0.0.1:1"); code != exitSilence {
+	if code, _, stderr := output(t, "list", "entities", "--table", "limits", "--endpoint", "http://127.0.0.1:1"); code != command.ExitSilence {
 		t.Errorf("no DynamoDB: exit code %d, %s", code, stderr)
 	}
 }
@@ -132,7 +134,7 @@ func TestBucketsOfATable(t *testing.T) {
 			t.Errorf("%v: exit code %d, want %d and %q\n%s", args, got, code, want, text)
 		}
 	}
-	named := write(t, "c.yaml", fmt.Sprintf("store: {type: dynamodb, dynamodb: {table: %q, endpoint: %q}}\nplans: {free: {rpd: 10/day}}\ndomains: [{domain: d, rules: [{match: {user: '*'}, entity: 'user/{user}', resource: api, limits: free, consume: {rpd: 1}}]}]\n", table, server.URL))
+	named := programtest.WriteFile(t, "c.yaml", fmt.Sprintf("store: {type: dynamodb, dynamodb: {table: %q, endpoint: %q}}\nplans: {free: {rpd: 10/day}}\ndomains: [{domain: d, rules: [{match: {user: '*'}, entity: 'user/{user}', resource: api, limits: free, consume: {rpd: 1}}]}]\n", table, server.URL))
 	on(0, "changed (dry run: nothing was changed)", "reset", "bucket", "--dry-run")
 	on(0, "7", "get", "bucket")
 	on(0, "plan free", "get", "bucket", "-c", named)

@@ -9,15 +9,17 @@ import (
 	"syscall"
 	"testing"
 
+	"github.com/ratelimit/ratelimit/internal/command"
 	"github.com/ratelimit/ratelimit/pkg/admin"
 	"github.com/ratelimit/ratelimit/pkg/embedded/datafile"
+	"github.com/ratelimit/ratelimit/test/kit/programtest"
 )
 
 // durably starts a service with a data directory, which it returns.
 func durably(t *testing.T) (data string) {
 	t.Helper()
 	data = filepath.Join(t.TempDir(), "data")
-	start(t, "--config", write(t, "c.yaml", hundredPerDay), "--data", data)
+	start(t, "--config", programtest.WriteFile(t, "c.yaml", hundredPerDay), "--data", data)
 	return data
 }
 
@@ -53,7 +55,7 @@ func TestBackupToStandardOutput(t *testing.T) {
 		if code != 0 || !strings.Contains(stderr, "standard output: 24 KiB, with 0 buckets") || !strings.Contains(stderr, "checked") {
 			t.Fatalf("exit code %d, stderr:\n%s", code, stderr)
 		}
-		whole(t, write(t, "b", stdout))
+		whole(t, programtest.WriteFile(t, "b", stdout))
 	}
 	if got := names(t, "."); len(got) != 0 {
 		t.Errorf("the working directory has %v", got)
@@ -81,7 +83,7 @@ func TestBackupThatIsNotWhole(t *testing.T) {
 	}
 	for _, to := range []string{"-", "new", "there"} {
 		code, stdout, stderr := output(t, "backup", "--server", server.URL, "--output", to)
-		if code != exitFailure || stdout != "" || !strings.Contains(stderr, "no whole backup") {
+		if code != command.ExitFailure || stdout != "" || !strings.Contains(stderr, "no whole backup") {
 			t.Errorf("to %s: exit code %d, %d bytes, stderr:\n%s", to, code, len(stdout), stderr)
 		}
 	}
@@ -122,7 +124,7 @@ func TestBackupFollowsLinks(t *testing.T) {
 			t.Errorf("%s leads to %q now, %v; want %q", link, after, err, before)
 		}
 	}
-	if code, _, stderr := output(t, "backup", "--data", data, "-o", at("circle")); code != exitFailure || !strings.Contains(stderr, "links") {
+	if code, _, stderr := output(t, "backup", "--data", data, "-o", at("circle")); code != command.ExitFailure || !strings.Contains(stderr, "links") {
 		t.Errorf("a circle: exit code %d, stderr:\n%s", code, stderr)
 	}
 	if got := names(t, at("far")); len(got) != 2 {
@@ -150,7 +152,7 @@ func TestBackupTargetsThatAreRefused(t *testing.T) {
 			t.Fatal(err)
 		}
 		code, stdout, stderr := output(t, "backup", "--data", data, "-o", path)
-		if code != exitFailure || stdout != "" || !strings.Contains(stderr, want+", and no regular file; - is the standard output") {
+		if code != command.ExitFailure || stdout != "" || !strings.Contains(stderr, want+", and no regular file; - is the standard output") {
 			t.Errorf("%s: exit code %d, stderr lacks %q:\n%s", path, code, want, stderr)
 		}
 		if after, err := os.Lstat(path); err != nil || after.Mode() != before.Mode() || !os.SameFile(before, after) {

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/ratelimit/ratelimit/config"
+	"github.com/ratelimit/ratelimit/test/kit/programtest"
 )
 
 // envoyFile is a limit of envoyproxy/ratelimit: 1,000 an hour for each user.
@@ -30,7 +31,7 @@ func TestFleetChargesEnvoyFiles(t *testing.T) {
 						t.Fatal(err)
 					}
 					cfg.Server.HTTP.Charges = true // /json stands for gRPC
-					log := new(logBuffer)
+					log := new(programtest.LogBuffer)
 					s, err := openReplica(t.Context(), cfg, db, log)
 					if err != nil {
 						t.Fatal(err)

@@ -7,6 +7,9 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+
+	"github.com/ratelimit/ratelimit/internal/command"
+	"github.com/ratelimit/ratelimit/test/kit/programtest"
 )
 
 // firstYAML is the first configuration of a page.
@@ -24,7 +27,7 @@ func pageConfig(t *testing.T, page, section string) string {
 	if found == nil {
 		t.Fatalf("%s has no configuration in %s", page, section)
 	}
-	return write(t, "page.yaml", found[1])
+	return programtest.WriteFile(t, "page.yaml", found[1])
 }
 
 // A gateway whose domain is mistyped is denied by the configuration of README.
@@ -36,7 +39,7 @@ func TestAMistypedDomainIsDenied(t *testing.T) {
 			t.Errorf("the domain %s: got %d, want %d: %+v", domain, code, want, answer)
 		}
 	}
-	r.stop(errInterrupted)
+	r.stop(command.ErrInterrupted)
 	r.wait(t)
 }
 
@@ -52,7 +55,7 @@ func TestShownConfigurationsDenyUnknownDomains(t *testing.T) {
 	}
 	for name, flags := range files {
 		code, stdout, stderr := output(t, append([]string{"explain"}, append(flags, "mistyped", "api_key=k-9")...)...)
-		if code != exitOK || !regexp.MustCompile(`answer +denied\n`).MatchString(stdout) {
+		if code != command.ExitOK || !regexp.MustCompile(`answer +denied\n`).MatchString(stdout) {
 			t.Errorf("%s: exit code %d, %s%s", name, code, stdout, stderr)
 		}
 	}
@@ -61,7 +64,7 @@ func TestShownConfigurationsDenyUnknownDomains(t *testing.T) {
 // A call with a mistyped domain or key is named in the log of the service, without the
 // values of its descriptors.
 func TestServiceNamesWhatIsMistyped(t *testing.T) {
-	r := start(t, "--config", write(t, "c.yaml", twoPerMinute))
+	r := start(t, "--config", programtest.WriteFile(t, "c.yaml", programtest.TwoPerMinute))
 	for _, test := range []struct {
 		body string
 		want []string // parts of the line
@@ -90,6 +93,6 @@ func TestServiceNamesWhatIsMistyped(t *testing.T) {
 	if strings.Contains(r.log.String(), "canary") {
 		t.Error("a value of a descriptor is in the log")
 	}
-	r.stop(errInterrupted)
+	r.stop(command.ErrInterrupted)
 	r.wait(t)
 }

@@ -19,4 +19,11 @@
 //
 // ControlConfig.Routes are further routes. Refusals are problems in the form of RFC 9457,
 // [WriteProblem].
+//
+// # Console
+//
+// [ConsolePages] serves the page with which people watch and operate a service in a browser. The
+// page is HTML, CSS and JavaScript in the binary. It asks /v1 of the same listener, with a token
+// that its user enters. It has no rights of its own: the files are the same for every caller, and
+// have no secret.
 package admin

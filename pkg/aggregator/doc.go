@@ -15,7 +15,7 @@
 //
 // The package does not depend on AWS: [Source], [Snapshots] and [Leases] are the parts of
 // a database that it needs. Package dynamo has those of DynamoDB. Package awslambda has
-// calls of AWS Lambda take the place of a poller, and package s3archive is an archive.
+// calls of AWS Lambda take the place of a poller, and package s3 is an archive.
 // Consumption is booked to the time of its decision, if the item has it, else to that of
 // the write.
 //

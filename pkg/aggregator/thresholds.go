@@ -6,7 +6,6 @@ import (
 	"log/slog"
 	"sync"
 
-	"github.com/ratelimit/ratelimit/pkg/budget"
 	"github.com/ratelimit/ratelimit/pkg/limiter"
 )
 
@@ -38,7 +37,7 @@ type Standings interface {
 	NamespaceName(ctx context.Context, id string) (string, error)
 	// StoredBudgets returns the limits that are stored at the places of a bucket. They may be a minute
 	// old.
-	StoredBudgets(ctx context.Context, of Bucket) (budget.Stored, error)
+	StoredBudgets(ctx context.Context, of Bucket) (limiter.StoredBudgets, error)
 }
 
 // Thresholds are snapshots whose usage is compared with budgets. Each threshold is reported once: by
@@ -49,8 +48,8 @@ type Thresholds struct {
 
 	Logger *slog.Logger // nil = none; set before the first call
 
-	budgets func() *budget.Set
-	tell    func(budget.Event)
+	budgets func() *limiter.BudgetSet
+	tell    func(limiter.BudgetEvent)
 
 	mu       sync.Mutex
 	unknown  map[string]bool // writes of Note whose outcome is not known
@@ -64,7 +63,7 @@ const maxUnknown = 10_000
 // NewThresholds returns snapshots that compare usage with budgets: those of the configuration in force then,
 // and those of stored limits. tell is called for each event. Both are called by several goroutines at once,
 // and must not block.
-func NewThresholds(to Standings, budgets func() *budget.Set, tell func(budget.Event)) *Thresholds {
+func NewThresholds(to Standings, budgets func() *limiter.BudgetSet, tell func(limiter.BudgetEvent)) *Thresholds {
 	return &Thresholds{Standings: to, budgets: budgets, tell: tell, unknown: make(map[string]bool), nameless: make(map[string]bool)}
 }
 
@@ -79,7 +78,7 @@ func (t *Thresholds) Add(ctx context.Context, c *Change) (has Sequence, err erro
 	if err != nil {
 		return "", err
 	}
-	of, budgets := budget.Bucket{Entity: standing.Entity, Resource: standing.Resource}, t.budgets()
+	of, budgets := limiter.BudgetBucket{Entity: standing.Entity, Resource: standing.Resource}, t.budgets()
 	for limit := range c.Used {
 		b, ok := budgets.Of(&of, limit, c.Snapshot.Window, &stored)
 		if !ok {
@@ -117,16 +116,16 @@ func (t *Thresholds) name(ctx context.Context, id string) (string, error) {
 }
 
 // compare notes and reports the thresholds of a budget that usage has reached.
-func (t *Thresholds) compare(ctx context.Context, s *Snapshot, of budget.Bucket, b limiter.Budget, now Standing) error {
+func (t *Thresholds) compare(ctx context.Context, s *Snapshot, of limiter.BudgetBucket, b limiter.Budget, now Standing) error {
 	for {
 		var missing []Mark
-		var reached []budget.Event
-		for _, p := range budget.Thresholds() {
-			m, e := Mark{b.Limit, b.Tokens, p}, budget.NewEvent(of, b, s.Start, p, now.Used[b.Limit])
+		var reached []limiter.BudgetEvent
+		for _, p := range limiter.BudgetThresholds() {
+			m, e := Mark{b.Limit, b.Tokens, p}, limiter.NewBudgetEvent(of, b, s.Start, p, now.Used[b.Limit])
 			switch by := now.Told[m]; {
 			case by != "" && t.own(by):
 				t.tell(e)
-			case by == "" && p <= budget.Reached(b.Tokens, e.Used):
+			case by == "" && p <= limiter.ReachedPercent(b.Tokens, e.Used):
 				missing, reached = append(missing, m), append(reached, e)
 			}
 		}
@@ -161,7 +160,7 @@ func (t *Thresholds) own(by string) bool {
 func (t *Thresholds) known(b limiter.Budget, s Standing) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	for _, p := range budget.Thresholds() {
+	for _, p := range limiter.BudgetThresholds() {
 		delete(t.unknown, s.Told[Mark{b.Limit, b.Tokens, p}])
 	}
 }

@@ -16,7 +16,6 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/ratelimit/ratelimit/pkg/budget"
 	"github.com/ratelimit/ratelimit/pkg/limiter"
 )
 
@@ -27,7 +26,7 @@ type standings struct {
 	all  map[Snapshot]Standing
 	dice *rand.Rand // nil = no call fails
 
-	stored map[string]budget.Stored // by entity
+	stored map[string]limiter.StoredBudgets // by entity
 }
 
 var errTold = errors.New("no answer")
@@ -103,11 +102,11 @@ func (s *standings) NamespaceName(_ context.Context, id string) (string, error) 
 	return map[string]string{"id": "default"}[id], nil
 }
 
-func (s *standings) StoredBudgets(_ context.Context, of Bucket) (budget.Stored, error) {
+func (s *standings) StoredBudgets(_ context.Context, of Bucket) (limiter.StoredBudgets, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if before, after := s.fails(); before || after {
-		return budget.Stored{}, errTold
+		return limiter.StoredBudgets{}, errTold
 	}
 	return s.stored[of.Entity], nil
 }
@@ -121,13 +120,13 @@ func newStandings(seed uint64) *standings {
 }
 
 // budgets returns budgets that stand at a place.
-func budgets(t *testing.T, at limiter.Ref, all ...limiter.Budget) *budget.Set {
+func budgets(t *testing.T, at limiter.Ref, all ...limiter.Budget) *limiter.BudgetSet {
 	t.Helper()
 	set, err := limiter.NewBudgets(all...)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return budget.NewSet(map[limiter.Ref]*limiter.Budgets{at: set})
+	return limiter.NewBudgetSet(map[limiter.Ref]*limiter.Budgets{at: set})
 }
 
 // told collects events as text.
@@ -136,7 +135,7 @@ type told struct {
 	all []string
 }
 
-func (c *told) tell(e budget.Event) {
+func (c *told) tell(e limiter.BudgetEvent) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.all = append(c.all, fmt.Sprint(e.Namespace, "/", e.Entity, "/", e.Resource, " ", e.Limit, " ", e.Window, " ", e.Percent, "% of ", e.Tokens))
@@ -160,7 +159,7 @@ func TestEachThresholdIsToldOnce(t *testing.T) {
 		var processes sync.WaitGroup
 		for range 2 {
 			processes.Go(func() {
-				b, to := NewBatch("s", limiter.UsageWindows(), nil), NewThresholds(s, func() *budget.Set { return set }, events.tell)
+				b, to := NewBatch("s", limiter.UsageWindows(), nil), NewThresholds(s, func() *limiter.BudgetSet { return set }, events.tell)
 				for i := range 110 {
 					b.Add(take(2*i, "a", 10))
 					b.Add(take(2*i+1, "b", 4))
@@ -189,7 +188,7 @@ func TestThresholdsOfChanges(t *testing.T) {
 		b := NewBatch("s", []limiter.UsageWindow{limiter.UsageDay}, nil)
 		b.Add(r)
 		set := budgets(t, limiter.EntityLimitsRef("a", limiter.DefaultResource), limiter.Budget{Limit: "tpm", Window: limiter.UsageDay, Tokens: tokens})
-		if _, err := b.Flush(t.Context(), NewThresholds(s, func() *budget.Set { return set }, events.tell)); err != nil {
+		if _, err := b.Flush(t.Context(), NewThresholds(s, func() *limiter.BudgetSet { return set }, events.tell)); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -212,18 +211,18 @@ func TestThresholdsOfChanges(t *testing.T) {
 // Budgets of stored limits are compared too, without any in the configuration, and replace those of the
 // configuration at their place.
 func TestThresholdsOfStoredLimits(t *testing.T) {
-	day := func(tokens int64) budget.StoredLimits {
+	day := func(tokens int64) limiter.StoredBudgetLimits {
 		at := limiter.SystemLimitsRef()
-		return budget.StoredLimits{There: true, Budgets: budgets(t, at, limiter.Budget{Limit: "tpm", Window: limiter.UsageDay, Tokens: tokens}).At(at)}
+		return limiter.StoredBudgetLimits{There: true, Budgets: budgets(t, at, limiter.Budget{Limit: "tpm", Window: limiter.UsageDay, Tokens: tokens}).At(at)}
 	}
 	var events told
 	s := newStandings(0)
-	s.stored = map[string]budget.Stored{"a": {0: day(10)}, "b": {3: day(20)}, "c": {3: {There: true}}}
-	add := func(set *budget.Set, entity string, n int) {
+	s.stored = map[string]limiter.StoredBudgets{"a": {0: day(10)}, "b": {3: day(20)}, "c": {3: {There: true}}}
+	add := func(set *limiter.BudgetSet, entity string, n int) {
 		t.Helper()
 		b := NewBatch("s", []limiter.UsageWindow{limiter.UsageDay}, nil)
 		b.Add(take(n, entity, 16))
-		if _, err := b.Flush(t.Context(), NewThresholds(s, func() *budget.Set { return set }, events.tell)); err != nil {
+		if _, err := b.Flush(t.Context(), NewThresholds(s, func() *limiter.BudgetSet { return set }, events.tell)); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -248,7 +247,7 @@ func TestANamespaceWithoutAName(t *testing.T) {
 	f, s, events := newFleet(), newStandings(0), new(told)
 	set := budgets(t, limiter.SystemLimitsRef(), limiter.Budget{Limit: "rpm", Window: limiter.UsageHour, Tokens: 1})
 	var log strings.Builder
-	to := NewThresholds(s, func() *budget.Set { return set }, events.tell)
+	to := NewThresholds(s, func() *limiter.BudgetSet { return set }, events.tell)
 	to.Logger = slog.New(slog.NewTextHandler(&log, nil))
 	for i := range 3 {
 		f.write("s", "k", Bucket{"gone", "e", "r"}, begin(), "rpm", 5000)

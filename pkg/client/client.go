@@ -13,6 +13,7 @@ import (
 	"net/url"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/ratelimit/ratelimit/pkg/api"
 )
@@ -168,4 +169,14 @@ func problemIn(resp *http.Response, kind string, text []byte) error {
 		p.Detail = fmt.Sprintf("%.200q, which is no answer of this service", text)
 	}
 	return p
+}
+
+// between adds the bounds of a time to the parameters of a query.
+func between(from, to time.Time, params map[string]string) map[string]string {
+	for name, at := range map[string]time.Time{"from": from, "to": to} {
+		if !at.IsZero() {
+			params[name] = at.Format(time.RFC3339Nano)
+		}
+	}
+	return params
 }

@@ -10,7 +10,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/ratelimit/ratelimit/internal/controlapi"
+	"github.com/ratelimit/ratelimit/pkg/admin/controlapi"
 	"github.com/ratelimit/ratelimit/pkg/api"
 	"github.com/ratelimit/ratelimit/pkg/client"
 	"github.com/ratelimit/ratelimit/pkg/embedded"

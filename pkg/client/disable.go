@@ -14,8 +14,9 @@ type Subject struct {
 	Resource api.Name
 }
 
-func (n *Namespace) disabled(of Subject) string {
-	path := n.path + "/disabled"
+// disabledPath is the path of a disabled subject below that of its namespace.
+func disabledPath(namespace string, of Subject) string {
+	path := namespace + "/disabled"
 	switch {
 	case of.Entity != "":
 		return path + "/entities/" + segment(string(of.Entity))
@@ -27,7 +28,7 @@ func (n *Namespace) disabled(of Subject) string {
 
 // Disabled says whether a subject is disabled.
 func (n *Namespace) Disabled(ctx context.Context, of Subject) (*api.Disabled, error) {
-	return send[api.Disabled](ctx, n.client, http.MethodGet, n.disabled(of), nil, nil, Options{})
+	return send[api.Disabled](ctx, n.client, http.MethodGet, disabledPath(n.path, of), nil, nil, Options{})
 }
 
 // ListDisabled lists the disabled subjects.
@@ -38,10 +39,10 @@ func (n *Namespace) ListDisabled(ctx context.Context, p Page) (*api.List[api.Dis
 // Disable makes the service deny every request that would take from a subject. Of the options only
 // DryRun counts.
 func (n *Namespace) Disable(ctx context.Context, of Subject, o Options) (*api.Change[api.Disabled], error) {
-	return send[api.Change[api.Disabled]](ctx, n.client, http.MethodPut, n.disabled(of), nil, nil, Options{DryRun: o.DryRun})
+	return send[api.Change[api.Disabled]](ctx, n.client, http.MethodPut, disabledPath(n.path, of), nil, nil, Options{DryRun: o.DryRun})
 }
 
 // Enable undoes Disable. Of the options only DryRun counts.
 func (n *Namespace) Enable(ctx context.Context, of Subject, o Options) (*api.Change[api.Disabled], error) {
-	return send[api.Change[api.Disabled]](ctx, n.client, http.MethodDelete, n.disabled(of), nil, nil, Options{DryRun: o.DryRun})
+	return send[api.Change[api.Disabled]](ctx, n.client, http.MethodDelete, disabledPath(n.path, of), nil, nil, Options{DryRun: o.DryRun})
 }

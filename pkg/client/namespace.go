@@ -30,7 +30,7 @@ func segment(name string) string {
 
 // Entity reads an entity.
 func (n *Namespace) Entity(ctx context.Context, id api.Name) (*api.Entity, error) {
-	return send[api.Entity](ctx, n.client, http.MethodGet, n.entity(id), nil, nil, Options{})
+	return send[api.Entity](ctx, n.client, http.MethodGet, entityPath(n.path, id), nil, nil, Options{})
 }
 
 // ListEntities lists entities, or only the children of a parent if it is not empty.
@@ -40,15 +40,18 @@ func (n *Namespace) ListEntities(ctx context.Context, parent api.Name, p Page) (
 
 // PutEntity creates or replaces an entity. Its ETag, if any, is a condition like Options.IfMatch.
 func (n *Namespace) PutEntity(ctx context.Context, e api.Entity, o Options) (*api.Change[api.Entity], error) {
-	return send[api.Change[api.Entity]](ctx, n.client, http.MethodPut, n.entity(e.ID), nil, e, o)
+	return send[api.Change[api.Entity]](ctx, n.client, http.MethodPut, entityPath(n.path, e.ID), nil, e, o)
 }
 
 // DeleteEntity deletes an entity and its limits.
 func (n *Namespace) DeleteEntity(ctx context.Context, id api.Name, o Options) (*api.Change[api.Entity], error) {
-	return send[api.Change[api.Entity]](ctx, n.client, http.MethodDelete, n.entity(id), nil, nil, o)
+	return send[api.Change[api.Entity]](ctx, n.client, http.MethodDelete, entityPath(n.path, id), nil, nil, o)
 }
 
-func (n *Namespace) entity(id api.Name) string { return n.path + "/entities/" + segment(string(id)) }
+// entityPath is the path of an entity below that of its namespace.
+func entityPath(namespace string, id api.Name) string {
+	return namespace + "/entities/" + segment(string(id))
+}
 
 // LimitsOf identifies limits: of an entity for a resource, of a resource without an entity, or of
 // the system without either.
@@ -57,8 +60,9 @@ type LimitsOf struct {
 	Resource api.Name // "" with an entity = _default_, every resource without limits of its own
 }
 
-func (n *Namespace) limits(of LimitsOf) string {
-	path := n.path + "/limits"
+// limitsPath is the path of limits below that of their namespace.
+func limitsPath(namespace string, of LimitsOf) string {
+	path := namespace + "/limits"
 	switch {
 	case of.Entity != "" && of.Resource == "":
 		return path + "/entities/" + segment(string(of.Entity)) + "/_default_"
@@ -72,7 +76,7 @@ func (n *Namespace) limits(of LimitsOf) string {
 
 // Limits reads limits.
 func (n *Namespace) Limits(ctx context.Context, of LimitsOf) (*api.Limits, error) {
-	return send[api.Limits](ctx, n.client, http.MethodGet, n.limits(of), nil, nil, Options{})
+	return send[api.Limits](ctx, n.client, http.MethodGet, limitsPath(n.path, of), nil, nil, Options{})
 }
 
 // LimitsFilter selects limits of a list. The zero value selects those of every level.
@@ -94,12 +98,12 @@ func (n *Namespace) ListLimits(ctx context.Context, f LimitsFilter, p Page) (*ap
 
 // PutLimits creates or replaces limits.
 func (n *Namespace) PutLimits(ctx context.Context, of LimitsOf, l api.Limits, o Options) (*api.Change[api.Limits], error) {
-	return send[api.Change[api.Limits]](ctx, n.client, http.MethodPut, n.limits(of), nil, l, o)
+	return send[api.Change[api.Limits]](ctx, n.client, http.MethodPut, limitsPath(n.path, of), nil, l, o)
 }
 
 // DeleteLimits deletes limits.
 func (n *Namespace) DeleteLimits(ctx context.Context, of LimitsOf, o Options) (*api.Change[api.Limits], error) {
-	return send[api.Change[api.Limits]](ctx, n.client, http.MethodDelete, n.limits(of), nil, nil, o)
+	return send[api.Change[api.Limits]](ctx, n.client, http.MethodDelete, limitsPath(n.path, of), nil, nil, o)
 }
 
 // AuditOf selects audit events: of an entity and its limits, of the limits of a resource, or of the

@@ -22,16 +22,6 @@ func (u UsageOf) query(p Page) url.Values {
 	return query(p, between(u.From, u.To, params))
 }
 
-// between adds the bounds of a time to the parameters of a query.
-func between(from, to time.Time, params map[string]string) map[string]string {
-	for name, at := range map[string]time.Time{"from": from, "to": to} {
-		if !at.IsZero() {
-			params[name] = at.Format(time.RFC3339Nano)
-		}
-	}
-	return params
-}
-
 // ListUsage lists usage, of one entity and resource in order of time.
 func (n *Namespace) ListUsage(ctx context.Context, of UsageOf, p Page) (*api.List[api.Usage], error) {
 	return send[api.List[api.Usage]](ctx, n.client, http.MethodGet, n.path+"/usage", of.query(p), nil, Options{})

@@ -7,7 +7,7 @@ import (
 	"os"
 	"testing"
 
-	"github.com/ratelimit/ratelimit/internal/benchtable"
+	"github.com/ratelimit/ratelimit/test/kit/benchtable"
 )
 
 // TestBenchTargets measures the promises of this package; make bench runs it.

@@ -295,3 +295,36 @@ func nameList(names []string) string {
 	}
 	return strings.Join(names, ", ")
 }
+
+// list compiles a list of resources.
+func (c *compiler) list(path string, all []string) *resources {
+	l := &resources{names: map[string]bool{}}
+	for _, name := range all {
+		p := newValuePattern(name)
+		switch {
+		case name == "":
+			c.problem(path, "has an empty name; write the name of a resource, or a pattern like \"gpt-4*\"")
+		case p.kind == anyValue:
+			c.problem(path, "%q is every value, so that all would share one bucket; leave the list out to let every value have its own", name)
+		case p.kind == globValue:
+			l.patterns = append(l.patterns, p)
+		default:
+			l.names[name] = true
+		}
+	}
+	return l
+}
+
+// resources compiles the list of a take. The resource of such a take has a placeholder.
+func (c *compiler) resources(r *Rule, spec *TakeSpec, t *take) {
+	switch {
+	case t.resource.isLiteral():
+		if len(spec.Resources) > 0 {
+			c.problem(spec.Path+".resources", "has nothing to check: the resource has no placeholder; leave it out")
+		}
+	case len(spec.Resources) > 0:
+		t.listed = c.list(spec.Path+".resources", spec.Resources)
+	default:
+		t.listed = r.domain.listed
+	}
+}

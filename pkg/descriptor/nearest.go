@@ -6,7 +6,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/ratelimit/ratelimit/internal/nearname"
+	"github.com/ratelimit/ratelimit/pkg/limiter"
 )
 
 // Nearest is the rule with the fewest differences from a descriptor that no rule matches.
@@ -22,7 +22,7 @@ func (r *Rules) NearestDomain(name string) string {
 	for _, d := range r.Domains() {
 		names = append(names, d.name)
 	}
-	return nearname.Closest(name, names)
+	return limiter.ClosestName(name, names)
 }
 
 // nearest finds the rule with the fewest differences. Of several, the one that names most keys of
@@ -103,7 +103,7 @@ func (r *Rule) differences(v *view) differences {
 // unnamed says that a rule does not name a key, and suggests the closest of its missing keys.
 func unnamed(key string, missing []string) string {
 	text := fmt.Sprintf("has key %s, which the rule does not name", plain(key))
-	if near := nearname.Closest(key, missing); near != "" {
+	if near := limiter.ClosestName(key, missing); near != "" {
 		text += fmt.Sprintf(" (did you mean %s?)", plain(near))
 	}
 	return text
@@ -125,7 +125,7 @@ func (t *tree) miss(entries []Entry) string {
 			return fmt.Sprintf("entry %d: no descriptor of the file has %s with the value %s, and none has the key for every value", i+1, plain(e.Key), clip(e.Value))
 		case b == nil:
 			text := fmt.Sprintf("entry %d has key %s; there is %s", i+1, plain(e.Key), list(next.keys()))
-			if near := nearname.Closest(e.Key, next.keys()); near != "" {
+			if near := limiter.ClosestName(e.Key, next.keys()); near != "" {
 				text += fmt.Sprintf(" (did you mean %s?)", plain(near))
 			}
 			return text

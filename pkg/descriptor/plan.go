@@ -6,9 +6,6 @@ import (
 	"github.com/ratelimit/ratelimit/pkg/limiter"
 )
 
-// Entry is one key and value of a descriptor. Both may have any bytes.
-type Entry struct{ Key, Value string }
-
 // Call is one request of a gateway.
 type Call struct {
 	Domain      string
@@ -30,21 +27,6 @@ type Estimator interface {
 	// Estimate returns how many millitokens of a limit most requests of an entity for a resource
 	// used. It returns false when too few requests are known.
 	Estimate(namespace, entity, resource, limit string) (millitokens int64, known bool)
-}
-
-// Descriptor is a list of entries with its amounts.
-type Descriptor struct {
-	Entries []Entry
-	Hits    uint64 // when HitsSet; an explicit 0 is a peek
-	HitsSet bool
-	Refund  bool   // refunds instead of taking
-	Limit   *Limit // replaces the limit that the rule consumes
-}
-
-// Limit is a limit that comes with a descriptor.
-type Limit struct {
-	Requests uint64        // tokens, and capacity; 0 admits nothing
-	Period   time.Duration // above 0
 }
 
 // Kind is the effect of a descriptor.

@@ -4,6 +4,7 @@ import (
 	"math"
 	"math/bits"
 	"slices"
+	"time"
 
 	"github.com/ratelimit/ratelimit/pkg/limiter"
 	"github.com/ratelimit/ratelimit/pkg/tokenbucket"
@@ -416,4 +417,38 @@ func strictness(p limiter.Policy) int {
 	default:
 		return 0
 	}
+}
+
+// resource returns the resource of a take of the rule. The take will have the index in the request.
+func (p *planner) resource(rule *Rule, t *take, index int) string {
+	value := p.plan.render(&t.resource)
+	if t.listed == nil {
+		return value
+	}
+	found := t.listed.find(value)
+	if found != value && !rule.shadow {
+		p.plan.Unlisted = append(p.plan.Unlisted, Unlisted{Take: index, Value: value})
+	}
+	return found
+}
+
+// replace returns base with the named limit replaced by the one of a descriptor, whose Requests is
+// above 0. It cuts a number of tokens to limiter.MaxTokens, and a period to 1 second to 366 days.
+// It returns nil when the limit would be one more than a bucket can have.
+func (r *Rules) replace(base *limiter.Limits, name string, l *Limit) *limiter.Limits {
+	const longest = tokenbucket.MaxPeriod * time.Millisecond
+	period := min(max(l.Period, time.Second), longest)
+	if rest := period % time.Millisecond; rest > 0 {
+		period += time.Millisecond - rest
+	}
+	key := overrideKey{base: base, limit: name, tokens: limiter.MaxTokens, period: period}
+	if l.Requests < limiter.MaxTokens {
+		key.tokens = int64(l.Requests)
+	}
+	if set, ok := r.overrides.Get(key); ok {
+		return set
+	}
+	set := makeOverride(key)
+	r.overrides.Add(key, set)
+	return set
 }

@@ -163,12 +163,6 @@ type capture struct {
 	group   int // of its regular expression; 0 = the whole value
 }
 
-// captured is the value of a placeholder.
-type captured struct {
-	value   string
-	present bool
-}
-
 // capture appends the values of the rule's placeholders to values. The rule matches the descriptor
 // of the view. Of a repeated key the first value that matches counts.
 func (r *Rule) capture(v *view, values []captured) []captured {

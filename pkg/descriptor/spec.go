@@ -100,3 +100,18 @@ type TreeLimitSpec struct {
 	Name            string // optional; for Replaces of others
 	Replaces        []string
 }
+
+// Overdraw says whether an explicit number of hits above 0 is a charge to the descriptors of an
+// envoyproxy/ratelimit file. That protocol does not mark a charge after the response: it looks like
+// a request for the same number. A charge is taken into debt. It answers OVER_LIMIT when it is more
+// than the tokens left. A take that is denied costs nothing.
+type Overdraw uint8
+
+// The settings of Overdraw.
+const (
+	// OverdrawAuto charges if the same limit was asked in the last [AskedWithin] with an explicit 0
+	// or without a number. It also charges in a process younger than [Young].
+	OverdrawAuto   Overdraw = iota
+	OverdrawNever           // an ordinary take
+	OverdrawAlways          // a charge
+)

@@ -155,3 +155,9 @@ func appendEscaped(buf []byte, value, also string) []byte {
 	}
 	return buf
 }
+
+// captured is the value of a placeholder.
+type captured struct {
+	value   string
+	present bool
+}

@@ -2,7 +2,6 @@ package descriptor
 
 import (
 	"fmt"
-	"net/netip"
 	"slices"
 	"strings"
 
@@ -119,57 +118,41 @@ func (w *warner) hiding(r *Rule) *Rule {
 	return s.found
 }
 
-// covers reports whether r surely matches every descriptor that other matches.
-func (r *Rule) covers(other *Rule) bool {
-	if other.open && !r.open {
-		return false
-	}
-	i := 0 // in other.patterns, which are in the same order
-	for j := range r.patterns {
-		p := &r.patterns[j]
-		for ; i < len(other.patterns) && other.patterns[i].key < p.key; i++ {
-			if !r.open {
-				return false
-			}
-		}
-		if i == len(other.patterns) || other.patterns[i].key != p.key {
-			// other has no pattern for the key: it may be absent, or have any value if other is
-			// open.
-			if !p.optional || other.open && p.kind != anyValue {
-				return false
-			}
-			continue
-		}
-		q := &other.patterns[i]
-		i++
-		if q.optional && !p.optional || !p.covers(q) {
-			return false
+// bucketName identifies the buckets of a take by the templates of its rule. Takes with the same
+// bucketName may use the same buckets.
+type bucketName struct{ namespace, entity, resource, limits, label string }
+
+// lease warns of leases that are too small for a request, and of rules that allow different leases
+// on the same buckets. Such a bucket would change between the two leases.
+func (w *warner) lease(r *Rule, t *take) {
+	for i := range t.consume {
+		if c := &t.consume[i]; !r.lease.None && r.lease.Max > 0 && c.Constant > r.lease.Max {
+			w.warn(r.path+".lease.max", "is less than the %s of %s that a request takes, so that nothing is leased: raise it, or write `lease: none`", tokens(c.Constant), c.Limit)
 		}
 	}
-	return r.open || i == len(other.patterns)
+	name := bucketName{
+		namespace: r.domain.namespace, entity: t.entity.describe(r), resource: t.resource.describe(r),
+		limits: t.limitsOf + t.limitSet.describe(r), label: r.label,
+	}
+	first, ok := w.leased[name]
+	switch {
+	case !ok:
+		w.leased[name] = r
+	case first.lease != r.lease:
+		w.warn(r.path+".lease", "is %s, and rule %q takes from the same buckets with lease %s: a bucket follows the rule that took from it last; give both the same", r.lease, first.name, first.lease)
+	}
 }
 
-// covers reports whether p surely matches every value that other matches.
-func (p *pattern) covers(other *pattern) bool {
-	switch {
-	case p.kind == anyValue:
-		return true
-	case other.kind == exactValue:
-		return p.matches(other.text)
-	case p.kind != other.kind:
-		return false
-	case p.kind == globValue:
-		if len(p.parts) == 2 && p.parts[1] == "" { // a prefix
-			return strings.HasPrefix(other.parts[0], p.parts[0])
+// describe returns the template with the patterns of its placeholders.
+func (t *template) describe(r *Rule) string {
+	var b strings.Builder
+	for i := range t.parts {
+		p := &t.parts[i]
+		if p.capture == literal {
+			b.WriteString(p.text)
+			continue
 		}
-		return slices.Equal(p.parts, other.parts)
-	case p.kind == cidrValue:
-		return !slices.ContainsFunc(other.blocks, func(inner netip.Prefix) bool {
-			return !slices.ContainsFunc(p.blocks, func(outer netip.Prefix) bool {
-				return outer.Bits() <= inner.Bits() && outer.Contains(inner.Addr())
-			})
-		})
-	default:
-		return p.text == other.text
+		b.WriteString("{" + p.text + ": " + r.patterns[r.captures[p.capture].pattern].describe() + "}")
 	}
+	return b.String()
 }

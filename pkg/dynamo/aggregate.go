@@ -6,8 +6,8 @@ import (
 
 	"github.com/aws/aws-sdk-go-v2/service/dynamodbstreams"
 
-	"github.com/ratelimit/ratelimit/pkg/dynamo/internal/awsdb"
 	"github.com/ratelimit/ratelimit/pkg/dynamo/internal/changestream"
+	"github.com/ratelimit/ratelimit/pkg/internal/fleet/awsdb"
 )
 
 // The change stream of a table, whose code is in internal/changestream.

@@ -10,11 +10,11 @@ import (
 	"testing"
 	"time"
 
-	"github.com/ratelimit/ratelimit/internal/benchtable"
-	"github.com/ratelimit/ratelimit/internal/dynamotest"
-	"github.com/ratelimit/ratelimit/internal/windows"
 	"github.com/ratelimit/ratelimit/pkg/dynamo"
 	"github.com/ratelimit/ratelimit/pkg/limiter"
+	"github.com/ratelimit/ratelimit/test/kit/benchtable"
+	"github.com/ratelimit/ratelimit/test/kit/dynamotest"
+	"github.com/ratelimit/ratelimit/test/kit/windows"
 )
 
 const (

@@ -4,7 +4,7 @@ import (
 	"context"
 	"time"
 
-	"github.com/ratelimit/ratelimit/pkg/dynamo/internal/catalog"
+	"github.com/ratelimit/ratelimit/pkg/internal/fleet/catalog"
 	"github.com/ratelimit/ratelimit/pkg/limiter"
 )
 

@@ -5,7 +5,7 @@ import (
 	"log/slog"
 	"time"
 
-	"github.com/ratelimit/ratelimit/pkg/dynamo/internal/engine"
+	"github.com/ratelimit/ratelimit/pkg/internal/fleet/engine"
 )
 
 const (

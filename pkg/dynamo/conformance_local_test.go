@@ -5,10 +5,10 @@ package dynamo_test
 import (
 	"testing"
 
-	"github.com/ratelimit/ratelimit/internal/dynamotest"
 	"github.com/ratelimit/ratelimit/pkg/dynamo"
 	"github.com/ratelimit/ratelimit/pkg/limiter"
 	"github.com/ratelimit/ratelimit/pkg/limiter/storetest"
+	"github.com/ratelimit/ratelimit/test/kit/dynamotest"
 )
 
 // Every step of a random case costs round trips here; the store in memory runs more of them.

@@ -28,7 +28,7 @@
 //
 // One item takes about a thousand writes a second, in any table. A bucket that comes near that is
 // split into shards, up to 32, each with its exact part of every limit. After a quiet time they are
-// merged (internal/schema/shard.go). A process asks one shard first. When that has too little it
+// merged (shard.go of package schema). A process asks one shard first. When that has too little it
 // takes a part from each that has some, so that no request is too large for a shard. Requests that
 // meet there may each hold tokens that the other needs. Both can be denied then, where one bucket
 // would have admitted one.
@@ -58,14 +58,17 @@
 //
 // # Packages
 //
-//	internal/awsdb    clients that never retry, errors, the clock, the circuit breaker, goroutines and timers
-//	internal/schema   keys and attributes of every record; records as items; the tree of shards
-//	internal/catalog  namespaces, entities, limits, audit events, settlements; the table created and checked
-//	internal/plan     pure: a state of an item and requests make a write; the meaning of a reply
-//	internal/lease    pure: the life of a lease, the demand, the shares
-//	internal/lane     the requests of one process for one item
-//	internal/shards   the trees of shards, as this process last saw them; one op over several shards
-//	internal/engine   calls over several buckets; Take
+// The packages of pkg/internal/fleet need no more of DynamoDB than its calls on items:
+//
+//	awsdb    clients that never retry, errors, the clock, the circuit breaker, goroutines and timers
+//	schema   keys and attributes of every record; records as items; the tree of shards
+//	catalog  namespaces, entities, limits, audit events, settlements; the table created and checked
+//	plan     pure: a state of an item and requests make a write; the meaning of a reply
+//	lease    pure: the life of a lease, the demand, the shares
+//	lane     the requests of one process for one item; when a shard is split
+//	engine   calls over several buckets, and over the shards of one: Take; balances of operators
+//
+// internal/changestream is the stream of the table, for the aggregator.
 //
 // This package puts them together: [Store] is the catalog, the settlements and the engine.
 //

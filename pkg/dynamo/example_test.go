@@ -5,9 +5,9 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/ratelimit/ratelimit/internal/dynamofake"
 	"github.com/ratelimit/ratelimit/pkg/dynamo"
 	"github.com/ratelimit/ratelimit/pkg/limiter"
+	"github.com/ratelimit/ratelimit/test/kit/dynamofake"
 )
 
 // Two replicas on one table. A program makes its client with dynamo.NewClient;

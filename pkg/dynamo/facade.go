@@ -6,12 +6,12 @@ import (
 
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 
-	"github.com/ratelimit/ratelimit/pkg/dynamo/internal/awsdb"
-	"github.com/ratelimit/ratelimit/pkg/dynamo/internal/catalog"
-	"github.com/ratelimit/ratelimit/pkg/dynamo/internal/schema"
+	"github.com/ratelimit/ratelimit/pkg/internal/fleet/awsdb"
+	"github.com/ratelimit/ratelimit/pkg/internal/fleet/catalog"
+	"github.com/ratelimit/ratelimit/pkg/internal/fleet/schema"
 )
 
-// The client's side of the store, whose code is in internal/awsdb.
+// The client's side of the store, whose code is in package awsdb.
 type (
 	// Client is the part of DynamoDB that the store uses; *dynamodb.Client is one.
 	// It must not retry by itself: a write that was applied and whose reply was lost

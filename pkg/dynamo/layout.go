@@ -4,8 +4,8 @@ import (
 	"context"
 	"time"
 
-	"github.com/ratelimit/ratelimit/pkg/dynamo/internal/catalog"
-	"github.com/ratelimit/ratelimit/pkg/dynamo/internal/schema"
+	"github.com/ratelimit/ratelimit/pkg/internal/fleet/catalog"
+	"github.com/ratelimit/ratelimit/pkg/internal/fleet/schema"
 )
 
 // TTLAttribute is the attribute of the table's time to live: Unix seconds.

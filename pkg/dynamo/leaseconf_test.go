@@ -8,5 +8,6 @@ import (
 )
 
 func TestConformanceWithLeases(t *testing.T) {
+	rapidChecks(t, randomCases)
 	storetest.Run(t, func(t *testing.T) limiter.Store { return newStore(t, newTable(t), withLeases) })
 }

@@ -4,7 +4,7 @@ import (
 	"os"
 	"testing"
 
-	"github.com/ratelimit/ratelimit/internal/dynamotest"
+	"github.com/ratelimit/ratelimit/test/kit/dynamotest"
 )
 
 func TestMain(m *testing.M) { os.Exit(dynamotest.Main(m)) }

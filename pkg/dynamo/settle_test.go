@@ -22,10 +22,10 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"golang.org/x/sync/errgroup"
 
-	"github.com/ratelimit/ratelimit/internal/dynamofake"
-	"github.com/ratelimit/ratelimit/internal/dynamotest"
 	"github.com/ratelimit/ratelimit/pkg/dynamo"
 	"github.com/ratelimit/ratelimit/pkg/limiter"
+	"github.com/ratelimit/ratelimit/test/kit/dynamofake"
+	"github.com/ratelimit/ratelimit/test/kit/dynamotest"
 )
 
 func markOf(id, owner string) limiter.Mark {

@@ -9,4 +9,7 @@ const (
 	renamedBuckets    = 25
 	rememberedBuckets = 1 << 10
 	loadPause         = 3
+	stallStep         = 3
+	editStep          = 7
+	randomCases       = 20
 )

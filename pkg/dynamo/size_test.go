@@ -10,7 +10,14 @@ const (
 	renamedBuckets = 100
 	// rememberedBuckets is how many buckets the store of TestIdleBucketsLeaveMemory remembers.
 	rememberedBuckets = 1 << 12
-	// loadPause is how long each caller of a fleet under load waits between two calls, as a
-	// multiple of about 2 ms.
+	// loadPause is how long each caller of TestResetsUnderLoad, TestTopUpsUnderLoad and
+	// TestResetBesideADeadHolder waits between two calls, as a multiple of about 2 ms.
 	loadPause = 1
+	// stallStep: TestAStallIsNoOutage has one of so many stalls.
+	stallStep = 1
+	// editStep: TestRecordsEditedByHand has one of so many edits.
+	editStep = 1
+	// randomCases is how many cases each random test of TestConformanceInMemory and
+	// TestConformanceWithLeases has.
+	randomCases = 100
 )

@@ -7,9 +7,9 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/ratelimit/ratelimit/internal/dynamofake"
 	"github.com/ratelimit/ratelimit/pkg/dynamo"
 	"github.com/ratelimit/ratelimit/pkg/limiter"
+	"github.com/ratelimit/ratelimit/test/kit/dynamofake"
 )
 
 // stallRate is the rate of the limit a second, and its burst; three times that is asked for.
@@ -121,7 +121,10 @@ func (s *stalled) count() (late, policy int, first, last time.Duration) {
 // One that stands still for longer is down a second after that began. It is up again as soon as
 // it answers a call, and one is tried after 0.4 s at the latest.
 func TestAStallIsNoOutage(t *testing.T) {
-	for _, tt := range []struct{ ms, keys int }{{100, 1}, {300, 1}, {300, 50}, {600, 1}, {900, 1}, {900, 50}, {1500, 1}, {3000, 1}, {3000, 50}} {
+	for i, tt := range []struct{ ms, keys int }{{100, 1}, {300, 1}, {300, 50}, {600, 1}, {900, 1}, {900, 50}, {1500, 1}, {3000, 1}, {3000, 50}} {
+		if i%stallStep != 0 {
+			continue
+		}
 		for name, lease := range map[string]limiter.LeasePolicy{"auto": {}, "none": {None: true}} {
 			t.Run(fmt.Sprintf("%d ms, %d keys, lease %s", tt.ms, tt.keys, name), func(t *testing.T) {
 				synctest.Test(t, func(t *testing.T) {

@@ -6,10 +6,9 @@ import (
 	"sync"
 	"time"
 
-	"github.com/ratelimit/ratelimit/pkg/dynamo/internal/awsdb"
-	"github.com/ratelimit/ratelimit/pkg/dynamo/internal/balances"
-	"github.com/ratelimit/ratelimit/pkg/dynamo/internal/catalog"
-	"github.com/ratelimit/ratelimit/pkg/dynamo/internal/engine"
+	"github.com/ratelimit/ratelimit/pkg/internal/fleet/awsdb"
+	"github.com/ratelimit/ratelimit/pkg/internal/fleet/catalog"
+	"github.com/ratelimit/ratelimit/pkg/internal/fleet/engine"
 	"github.com/ratelimit/ratelimit/pkg/limiter"
 )
 
@@ -20,7 +19,7 @@ type Store struct {
 
 	engine      *engine.Engine // buckets
 	settlements *catalog.Settlements
-	balances    *balances.Balances
+	balances    *engine.Balances
 	budget      time.Duration // of a settlement
 
 	mu      sync.Mutex
@@ -56,7 +55,7 @@ func New(cfg Config) (*Store, error) {
 	s.settlements = catalog.NewSettlements(catalog.SettlementsConfig{
 		Client: s.engine.Client(), Table: cfg.Table, Now: cfg.Now, Attempt: attempt, NamespaceID: namespaceID,
 	})
-	s.balances = balances.New(balances.Config{
+	s.balances = engine.NewBalances(engine.BalancesConfig{
 		Client: s.engine.Client(), Table: cfg.Table, Buckets: catalog.NewBuckets(s.Catalog), Changed: s.engine.Changed, Clock: cfg.Clock, Now: cfg.Now,
 	})
 	s.stopped, s.stop = context.WithCancel(context.Background())

@@ -6,10 +6,10 @@ import (
 	"testing"
 	"time"
 
-	"github.com/ratelimit/ratelimit/internal/dynamofake"
 	"github.com/ratelimit/ratelimit/pkg/dynamo"
 	"github.com/ratelimit/ratelimit/pkg/limiter"
 	"github.com/ratelimit/ratelimit/pkg/limiter/storetest"
+	"github.com/ratelimit/ratelimit/test/kit/dynamofake"
 )
 
 func newStore(t *testing.T, client dynamo.Client, change func(*dynamo.Config)) *dynamo.Store {
@@ -50,6 +50,7 @@ func newTable(t *testing.T) *dynamofake.DB {
 }
 
 func TestConformanceInMemory(t *testing.T) {
+	rapidChecks(t, randomCases)
 	storetest.Run(t, func(t *testing.T) limiter.Store { return newStore(t, newTable(t), nil) })
 }
 

@@ -128,16 +128,6 @@ func (b *bucket) closeBlock(now int64) {
 	}
 }
 
-// deleteRecord closes the block of a bucket whose record is to be deleted.
-func (b *bucket) deleteRecord(how commitKind) {
-	k := b.block
-	k.inFlight, k.deleting, k.clean = true, how, false
-	for i := range b.limits.Len() {
-		s := k.span(i)
-		*s = span{used: s.used, last: s.last}
-	}
-}
-
 // conclude applies the outcome of a commit. It reports whether the file has deleted the record.
 func (b *bucket) conclude(how outcome) (left bool) {
 	k := b.block
@@ -183,16 +173,6 @@ func (b *bucket) rows(rows []usageRow) []usageRow {
 		rows = append(rows, usageRow{consumed: c, namespace: b.namespace.Value(), entity: b.entity, resource: b.resource.Value()})
 	}
 	return rows
-}
-
-// marks appends the marks that are written with the next commit.
-func (b *bucket) marks(changes []change) []change {
-	pending := b.block.rest
-	if pending == nil {
-		return changes
-	}
-	pending.marksInFlight = len(pending.marks)
-	return append(changes, pending.marks...)
 }
 
 // consumption calls fn for the usage that no row has. The shard must be locked.

@@ -4,8 +4,6 @@ import (
 	"context"
 	"strings"
 
-	"github.com/ratelimit/ratelimit/pkg/embedded/internal/record"
-
 	"github.com/ratelimit/ratelimit/pkg/embedded/datafile"
 	"github.com/ratelimit/ratelimit/pkg/limiter"
 )
@@ -46,11 +44,11 @@ func (a *auditLog) ListEvents(ctx context.Context, namespace string, subject lim
 // events calls fn for the events of a namespace.
 func (d *disk) events(ctx context.Context, namespace string, fn func(limiter.AuditEvent)) error {
 	return unavailable(d.file.View(func(tx *datafile.Tx) error {
-		return tx.Each(datafile.Audit, record.AuditPrefix(namespace), func(_, value []byte) error {
+		return tx.Each(datafile.Audit, auditPrefix(namespace), func(_, value []byte) error {
 			if err := ctx.Err(); err != nil {
 				return err
 			}
-			e, err := record.ParseEvent(value)
+			e, err := parseEvent(value)
 			if err == nil {
 				fn(e)
 			}

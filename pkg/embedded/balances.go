@@ -9,7 +9,6 @@ import (
 	"hash/maphash"
 	"time"
 
-	"github.com/ratelimit/ratelimit/internal/shortname"
 	"github.com/ratelimit/ratelimit/pkg/limiter"
 )
 
@@ -38,7 +37,7 @@ func (b *balances) ListBuckets(ctx context.Context, now time.Time, namespace str
 	if err != nil {
 		return page, err
 	}
-	f.Entity, f.Resource = shortname.Of(f.Entity), shortname.Of(f.Resource)
+	f.Entity, f.Resource = limiter.ShortName(f.Entity), limiter.ShortName(f.Resource)
 	for ; at.shard < shardCount; at = (place{shard: at.shard + 1}) {
 		if err := contextErr(ctx); err != nil {
 			return page, err

@@ -9,9 +9,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/ratelimit/ratelimit/internal/benchtable"
 	"github.com/ratelimit/ratelimit/pkg/embedded"
 	"github.com/ratelimit/ratelimit/pkg/limiter"
+	"github.com/ratelimit/ratelimit/test/kit/benchtable"
 )
 
 // TestBenchTargets measures the performance that this package promises; make bench runs it.

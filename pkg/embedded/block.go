@@ -246,3 +246,24 @@ func (k *block) unsaved() bool {
 	}
 	return len(k.rest.past) > 0 || len(k.rest.marks) > 0
 }
+
+// writeMarks appends the marks that are written with the next commit.
+func (k *block) writeMarks(changes []change) []change {
+	if k.rest == nil {
+		return changes
+	}
+	k.rest.marksInFlight = len(k.rest.marks)
+	return append(changes, k.rest.marks...)
+}
+
+// deleteRecord closes the block of a bucket whose record is to be deleted.
+func (k *block) deleteRecord(how commitKind) {
+	k.inFlight, k.deleting, k.clean = true, how, false
+	k.first = span{used: k.first.used, last: k.first.last}
+	if k.rest == nil {
+		return
+	}
+	for i, s := range k.rest.spans {
+		k.rest.spans[i] = span{used: s.used, last: s.last}
+	}
+}

@@ -5,9 +5,6 @@ import (
 	"strings"
 	"unique"
 
-	"github.com/ratelimit/ratelimit/pkg/embedded/internal/record"
-
-	"github.com/ratelimit/ratelimit/internal/shortname"
 	"github.com/ratelimit/ratelimit/pkg/limiter"
 	"github.com/ratelimit/ratelimit/pkg/tokenbucket"
 )
@@ -47,7 +44,7 @@ func newDurableBucket(op *limiter.Op, now int64) *bucket {
 }
 
 func (b *bucket) init(op *limiter.Op, now int64) {
-	entity, resource := shortname.Of(op.Bucket.Entity), shortname.Of(op.Bucket.Resource)
+	entity, resource := limiter.ShortName(op.Bucket.Entity), limiter.ShortName(op.Bucket.Resource)
 	*b = bucket{
 		namespace: unique.Make(op.Bucket.Namespace),
 		resource:  unique.Make(resource),
@@ -63,8 +60,8 @@ func (b *bucket) init(op *limiter.Op, now int64) {
 
 // is reports whether this is the bucket of the key.
 func (b *bucket) is(k *limiter.BucketKey) bool {
-	return b.variant == k.Variant && !b.shared && b.entity == shortname.Of(k.Entity) &&
-		b.resource.Value() == shortname.Of(k.Resource) && b.namespace.Value() == k.Namespace
+	return b.variant == k.Variant && !b.shared && b.entity == limiter.ShortName(k.Entity) &&
+		b.resource.Value() == limiter.ShortName(k.Resource) && b.namespace.Value() == k.Namespace
 }
 
 // applyLimits updates the limits of the bucket if these are newer than its own, see limiter.Op.
@@ -123,9 +120,9 @@ const sharedKey = 1
 func (b *bucket) identity() []byte {
 	namespace, resource := b.namespace.Value(), b.resource.Value()
 	buf := make([]byte, 0, len(namespace)+len(b.entity)+len(resource)+3*binary.MaxVarintLen16+8+1)
-	buf = record.AppendText(buf, namespace)
-	buf = record.AppendText(buf, b.entity)
-	buf = record.AppendText(buf, resource)
+	buf = appendText(buf, namespace)
+	buf = appendText(buf, b.entity)
+	buf = appendText(buf, resource)
 	buf = binary.BigEndian.AppendUint64(buf, b.variant)
 	if b.shared {
 		buf = append(buf, sharedKey)
@@ -147,5 +144,5 @@ func (b *bucket) closable(since int64) bool {
 // unused reports whether the bucket, here and in the file, has no more than a new one would have.
 func (b *bucket) unused(now int64) bool {
 	k := b.block
-	return !k.stored && !k.queued && !k.inFlight && !k.unsaved() && b.full(now)
+	return (k == nil || !k.stored && !k.queued && !k.inFlight && !k.unsaved()) && b.full(now)
 }

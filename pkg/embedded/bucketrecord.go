@@ -7,8 +7,6 @@ import (
 	"slices"
 	"unique"
 
-	"github.com/ratelimit/ratelimit/pkg/embedded/internal/record"
-
 	"github.com/ratelimit/ratelimit/pkg/limiter"
 	"github.com/ratelimit/ratelimit/pkg/tokenbucket"
 )
@@ -69,7 +67,7 @@ func (b *bucket) record(buf []byte, exact bool) []byte {
 	if version >= eventsVersion {
 		buf = binary.AppendVarint(buf, b.block.events)
 	}
-	buf = record.AppendLimits(buf, b.limits)
+	buf = appendLimits(buf, b.limits)
 	for i := range b.limits.Len() {
 		if b.limits.Unlimited(i) {
 			continue
@@ -92,7 +90,7 @@ func (b *bucket) record(buf []byte, exact bool) []byte {
 	}
 	buf = binary.AppendUvarint(buf, uint64(len(sleeping)))
 	for _, d := range sleeping {
-		buf = appendBalance(record.AppendLimit(buf, d.limit), version, d.bucket)
+		buf = appendBalance(appendLimit(buf, d.limit), version, d.bucket)
 	}
 	if version >= carryVersion {
 		buf = binary.AppendVarint(binary.AppendVarint(buf, f.until), f.use)
@@ -101,7 +99,7 @@ func (b *bucket) record(buf []byte, exact bool) []byte {
 }
 
 // readBalance reads a balance.
-func readBalance(r *record.Reader, version byte) tokenbucket.Bucket {
+func readBalance(r *recordReader, version byte) tokenbucket.Bucket {
 	t := tokenbucket.Bucket{
 		Tokens:    r.Int(-tokenbucket.MaxAmount, tokenbucket.MaxAmount),
 		Remainder: r.Int(0, tokenbucket.MaxPeriod),
@@ -122,19 +120,19 @@ type restored struct {
 
 // parseBucket reads a bucket. Its state is that of the time when it was written.
 func parseBucket(key, value []byte, shared map[string]*limiter.Limits) (restored, error) {
-	identity, value, ok := record.IdentityOf(key, value)
-	r := &record.Reader{Rest: identity, Failed: !ok}
+	identity, value, ok := identityOf(key, value)
+	r := &recordReader{Rest: identity, Failed: !ok}
 	b := &bucket{namespace: unique.Make(r.Text()), entity: r.Text(), resource: unique.Make(r.Text())}
 	b.shared = len(r.Rest) == 9 && r.Rest[8] == sharedKey
 	if r.Failed || len(r.Rest) != 8 && !b.shared {
-		return restored{}, fmt.Errorf("key %x: %w", key, record.ErrFormat)
+		return restored{}, fmt.Errorf("key %x: %w", key, errFormat)
 	}
 	b.variant = binary.BigEndian.Uint64(r.Rest)
 	if len(value) == 0 || value[0] < bucketVersion || value[0] > eventsVersion {
-		return restored{}, fmt.Errorf("bucket of %q: %w", b.entity, record.ErrFormat)
+		return restored{}, fmt.Errorf("bucket of %q: %w", b.entity, errFormat)
 	}
 	version := value[0]
-	r = &record.Reader{Rest: value[1:]}
+	r = &recordReader{Rest: value[1:]}
 	b.generation = r.Uint()
 	hour, events := r.Int(hourOf(math.MinInt64), hourOf(math.MaxInt64)), int64(0)
 	if version >= eventsVersion {
@@ -142,7 +140,7 @@ func parseBucket(key, value []byte, shared map[string]*limiter.Limits) (restored
 	}
 	b.limits = r.Limits(shared)
 	if r.Failed {
-		return restored{}, fmt.Errorf("bucket of %q: %w", b.entity, record.ErrFormat)
+		return restored{}, fmt.Errorf("bucket of %q: %w", b.entity, errFormat)
 	}
 	out := restored{bucket: b, sizes: make([]int64, b.limits.Len())}
 	k := newBlock(b.limits, 0)
@@ -171,7 +169,7 @@ func parseBucket(key, value []byte, shared map[string]*limiter.Limits) (restored
 		}
 	}
 	if r.Failed || len(r.Rest) > 0 {
-		return restored{}, fmt.Errorf("bucket of %q: %w", b.entity, record.ErrFormat)
+		return restored{}, fmt.Errorf("bucket of %q: %w", b.entity, errFormat)
 	}
 	return out, nil
 }

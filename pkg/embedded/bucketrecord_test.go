@@ -7,16 +7,13 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/ratelimit/ratelimit/internal/shortname"
-	"github.com/ratelimit/ratelimit/pkg/embedded/internal/record"
-	"github.com/ratelimit/ratelimit/pkg/limiter"
-	"github.com/ratelimit/ratelimit/pkg/tokenbucket"
-
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 	"pgregory.net/rapid"
 
-	"github.com/ratelimit/ratelimit/pkg/embedded/internal/recordtest"
+	"github.com/ratelimit/ratelimit/pkg/limiter"
+	"github.com/ratelimit/ratelimit/pkg/tokenbucket"
+	"github.com/ratelimit/ratelimit/test/kit/recordtest"
 )
 
 func anyBalance() *rapid.Generator[tokenbucket.Bucket] {
@@ -100,7 +97,7 @@ func TestRecordsOfVersion1(t *testing.T) {
 	b := newBucket(&op, 1000)
 	b.first.Tokens, b.rest.balances[0].Remainder = 70_000, 7
 	b.rest.dormant = []dormant{{limit: limiter.PerHour("old", 3), bucket: tokenbucket.Bucket{Tokens: 5, Refilled: 900}}}
-	key, head := record.KeyOf(b.identity())
+	key, head := keyOf(b.identity())
 	const want = "0101000203646179c801c80180f0b25200036d696e1414c0a90700e0c50800d00f0000a09c010ed00f000001036f6c64060680bab703000a00880e"
 	value := b.record(head, true)
 	if value[len(head)] != bucketVersion {
@@ -118,7 +115,7 @@ func TestRecordsOfVersion1(t *testing.T) {
 func TestBucketsComeBackFromTheirRecords(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		b := anyBucket(t)
-		key, head := record.KeyOf(b.identity())
+		key, head := keyOf(b.identity())
 		exact := rapid.Bool().Draw(t, "exact")
 		r, err := parseBucket(key, b.record(head, exact), map[string]*limiter.Limits{})
 		if err != nil {
@@ -140,20 +137,20 @@ func TestBucketsComeBackFromTheirRecords(t *testing.T) {
 func TestDamagedBucketsAreRefused(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		b := anyBucket(t)
-		key, head := record.KeyOf(b.identity())
+		key, head := keyOf(b.identity())
 		value := b.record(head, false)
-		recordtest.RefusesDamage(t, value, record.ErrFormat, func(v []byte) error {
+		recordtest.RefusesDamage(t, value, errFormat, func(v []byte) error {
 			_, err := parseBucket(key, v, map[string]*limiter.Limits{})
 			return err
 		})
 		if len(head) == 0 {
-			recordtest.RefusesDamage(t, key, record.ErrFormat, func(k []byte) error {
+			recordtest.RefusesDamage(t, key, errFormat, func(k []byte) error {
 				_, err := parseBucket(k, value, map[string]*limiter.Limits{})
 				return err
 			})
 		}
 		value[len(head)]++
-		if _, err := parseBucket(key, value, map[string]*limiter.Limits{}); !errors.Is(err, record.ErrFormat) {
+		if _, err := parseBucket(key, value, map[string]*limiter.Limits{}); !errors.Is(err, errFormat) {
 			t.Fatalf("of the next version: %v, want record.ErrFormat", err)
 		}
 	})
@@ -165,9 +162,9 @@ func TestLongNamesOfBuckets(t *testing.T) {
 	long := string(slices.Repeat([]byte("n"), 5000))
 	op := limiter.Op{Bucket: limiter.BucketKey{Namespace: long, Entity: long, Resource: long}, Limits: limits}
 	b := newBucket(&op, 0)
-	key, head := record.KeyOf(b.identity())
+	key, head := keyOf(b.identity())
 	r, err := parseBucket(key, b.record(head, true), map[string]*limiter.Limits{})
-	if err != nil || !r.is(&op.Bucket) || r.entity != shortname.Of(long) || len(key) != 33 {
+	if err != nil || !r.is(&op.Bucket) || r.entity != limiter.ShortName(long) || len(key) != 33 {
 		t.Errorf("got %v, %v, a key of %d bytes", r.bucket, err, len(key))
 	}
 }

@@ -11,10 +11,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/ratelimit/ratelimit/pkg/embedded/internal/record"
-
-	"github.com/ratelimit/ratelimit/internal/shortname"
-	"github.com/ratelimit/ratelimit/pkg/budget"
 	"github.com/ratelimit/ratelimit/pkg/embedded/datafile"
 	"github.com/ratelimit/ratelimit/pkg/limiter"
 )
@@ -48,10 +44,10 @@ const reportedAge = 62 * 24 * time.Hour
 // WatchBudgets compares usage with budgets until ctx is done, with a pause between comparisons, and
 // once more at the end. It calls report for each threshold that usage has reached: once, also
 // across restarts. budgets returns those of the configuration in force. Stored limits have budgets
-// too, see [budget.Set.Of]. pause 0 = BudgetPause. A threshold is not reported if the process
+// too, see [limiter.BudgetSet.Of]. pause 0 = BudgetPause. A threshold is not reported if the process
 // crashes after it was marked as reported, and before the call. A store without a file has no
 // usage, and returns at once. WatchBudgets is called once, and ends before Close.
-func (u *usageLog) WatchBudgets(ctx context.Context, pause time.Duration, budgets func() *budget.Set, report func(budget.Event)) {
+func (u *usageLog) WatchBudgets(ctx context.Context, pause time.Duration, budgets func() *limiter.BudgetSet, report func(limiter.BudgetEvent)) {
 	if u.disk == nil {
 		return
 	}
@@ -82,26 +78,26 @@ func (u *usageLog) WatchBudgets(ctx context.Context, pause time.Duration, budget
 // budgetWatch compares usage with budgets. One goroutine uses it.
 type budgetWatch struct {
 	usage   *usageLog
-	report  func(budget.Event)
+	report  func(limiter.BudgetEvent)
 	unknown map[string]crossing // thresholds that may have been marked as reported, by key
 
 	set        *inForce // of the last comparison
 	read       bool     // set was read, from the two below
-	given      *budget.Set
+	given      *limiter.BudgetSet
 	generation uint64 // of the stored limits
 }
 
 // crossing is a budget with thresholds to report.
 type crossing struct {
 	key      []byte
-	events   []budget.Event
+	events   []limiter.BudgetEvent
 	reported int  // before them
 	value    byte // after them
 }
 
 // compare compares all usage that may have changed since the last comparison. given are the budgets
 // of the configuration.
-func (w *budgetWatch) compare(ctx context.Context, given *budget.Set) error {
+func (w *budgetWatch) compare(ctx context.Context, given *limiter.BudgetSet) error {
 	w.refresh(given)
 	if w.set == nil {
 		w.usage.disk.moved.take(nil)
@@ -170,7 +166,7 @@ func (w *budgetWatch) crossings(ctx context.Context, set *inForce) (found []cros
 		}
 	}()
 	for r := range rows {
-		addCounted(used, set, shortname.Of(r.namespace), r.entity, r.resource, r.consumed)
+		addCounted(used, set, limiter.ShortName(r.namespace), r.entity, r.resource, r.consumed)
 	}
 	err = d.file.View(func(tx *datafile.Tx) error {
 		release()
@@ -206,7 +202,7 @@ func (u *usageLog) inBuckets(ctx context.Context, set *inForce) (map[counted]int
 			for ; b != nil; b = b.next {
 				b.consumption(func(c consumed) {
 					if c.amount != 0 && set.has(c.limit) {
-						addCounted(used, set, shortname.Of(b.namespace.Value()), b.entity, b.resource.Value(), c)
+						addCounted(used, set, limiter.ShortName(b.namespace.Value()), b.entity, b.resource.Value(), c)
 					}
 				})
 			}
@@ -231,10 +227,10 @@ func addCurrent(ctx context.Context, tx *datafile.Tx, used map[counted]int64, se
 		start := w.Start(now)
 		prefix := usageBegin(w, start)
 		err := tx.Each(datafile.Usage, prefix, func(key, _ []byte) error {
-			r := &record.Reader{Rest: key[len(prefix):]}
+			r := &recordReader{Rest: key[len(prefix):]}
 			of := counted{namespace: r.Text(), entity: r.Text(), resource: r.Text(), limit: r.Text(), window: w, start: start.Unix()}
 			if r.Failed {
-				return fmt.Errorf("a row of usage: %w", record.ErrFormat)
+				return fmt.Errorf("a row of usage: %w", errFormat)
 			}
 			if set.has(of.limit) {
 				used[of] += 0
@@ -273,7 +269,7 @@ func (w *budgetWatch) crossing(tx *datafile.Tx, set *inForce, of *counted, amoun
 		reported = own.reported
 	}
 	delete(w.unknown, string(key))
-	events := budget.Events(bucket, b, start, reported, total)
+	events := limiter.BudgetEvents(bucket, b, start, reported, total)
 	if len(events) == 0 {
 		return crossing{}, nil
 	}
@@ -281,7 +277,7 @@ func (w *budgetWatch) crossing(tx *datafile.Tx, set *inForce, of *counted, amoun
 }
 
 // refresh applies the budgets of a configuration and of stored limits, where they have changed.
-func (w *budgetWatch) refresh(given *budget.Set) {
+func (w *budgetWatch) refresh(given *limiter.BudgetSet) {
 	generation := w.usage.catalog.generation.Load() // before the records
 	same := w.read && w.given == given
 	if same && w.generation == generation {

@@ -11,8 +11,6 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/ratelimit/ratelimit/internal/shortname"
-	"github.com/ratelimit/ratelimit/pkg/budget"
 	"github.com/ratelimit/ratelimit/pkg/limiter"
 )
 
@@ -20,13 +18,13 @@ import (
 type budgetNode struct {
 	*node
 
-	set      *budget.Set
+	set      *limiter.BudgetSet
 	watch    *budgetWatch
 	reported []string
 }
 
 // budgetsAt returns budgets that stand at a place.
-func budgetsAt(t *testing.T, at map[limiter.Ref]limiter.Budget) *budget.Set {
+func budgetsAt(t *testing.T, at map[limiter.Ref]limiter.Budget) *limiter.BudgetSet {
 	t.Helper()
 	set := make(map[limiter.Ref]*limiter.Budgets)
 	for ref, b := range at {
@@ -36,7 +34,7 @@ func budgetsAt(t *testing.T, at map[limiter.Ref]limiter.Budget) *budget.Set {
 		}
 		set[ref] = budgets
 	}
-	return budget.NewSet(set)
+	return limiter.NewBudgetSet(set)
 }
 
 func newBudgetNode(t *testing.T, at map[limiter.Ref]limiter.Budget) *budgetNode {
@@ -49,7 +47,7 @@ func newBudgetNode(t *testing.T, at map[limiter.Ref]limiter.Budget) *budgetNode 
 
 // again watches the store of a new run.
 func (l *budgetNode) again() {
-	l.watch = &budgetWatch{usage: l.store.usageLog, unknown: map[string]crossing{}, report: func(e budget.Event) {
+	l.watch = &budgetWatch{usage: l.store.usageLog, unknown: map[string]crossing{}, report: func(e limiter.BudgetEvent) {
 		l.reported = append(l.reported, fmt.Sprint(e.Entity, " ", e.Window, " ", e.Start.Format("02T15"), " ", e.Percent))
 	}}
 }
@@ -161,7 +159,7 @@ func TestThresholdsOfStoredLimits(t *testing.T) {
 	l := newBudgetNode(t, map[limiter.Ref]limiter.Budget{
 		limiter.ResourceLimitsRef("r"): {Limit: "l", Window: limiter.UsageDay, Tokens: 100},
 	})
-	long := strings.Repeat("e", 2*shortname.Max)
+	long := strings.Repeat("e", 2*limiter.MaxShownName)
 	limits := limitsOf(t, limiter.PerDay("l", 10_000))
 	for _, entity := range []string{"a", "b", long} {
 		l.take(true, opOf(entity, limits, 50))
@@ -171,7 +169,7 @@ func TestThresholdsOfStoredLimits(t *testing.T) {
 	l.put(namespace, limiter.EntityLimitsRef("a", "r"), 60)
 	l.put("another", limiter.EntityLimitsRef("b", "r"), 10)
 	l.put(namespace, limiter.EntityLimitsRef(long, limiter.DefaultResource), 50)
-	short := shortname.Of(long)
+	short := limiter.ShortName(long)
 	l.compare("with stored budgets", "a day 21T00 80", short+" day 21T00 100", short+" day 21T00 80", short+" day 21T00 95")
 	l.compare("the same again")
 	l.take(true, opOf("b", limits, 35))
@@ -192,10 +190,10 @@ func TestWatchBudgets(t *testing.T) {
 	set := budgetsAt(t, map[limiter.Ref]limiter.Budget{limiter.SystemLimitsRef(): {Limit: "l", Window: limiter.UsageMonth, Tokens: 10}})
 	s := openTest(t, t.TempDir(), Config{})
 	ctx, stop := context.WithCancel(t.Context())
-	events := make(chan budget.Event)
+	events := make(chan limiter.BudgetEvent)
 	var watching sync.WaitGroup
 	watching.Go(func() {
-		s.WatchBudgets(ctx, time.Millisecond, func() *budget.Set { return set }, func(e budget.Event) { events <- e })
+		s.WatchBudgets(ctx, time.Millisecond, func() *limiter.BudgetSet { return set }, func(e limiter.BudgetEvent) { events <- e })
 	})
 	if _, err := s.Take(t.Context(), time.Now(), []limiter.Op{opOf("a", limitsOf(t, limiter.PerDay("l", 1000)), 9)}); err != nil {
 		t.Fatal(err)

@@ -3,36 +3,32 @@ package embedded
 import (
 	"slices"
 
-	"github.com/ratelimit/ratelimit/pkg/embedded/internal/record"
-
-	"github.com/ratelimit/ratelimit/internal/shortname"
-	"github.com/ratelimit/ratelimit/pkg/budget"
 	"github.com/ratelimit/ratelimit/pkg/limiter"
 )
 
 // inForce is the budgets in force, under the short names of usage records. It is immutable; nil =
 // no budgets.
 type inForce struct {
-	set     *budget.Set                    // of the configuration
-	stored  map[record.ID]*limiter.Budgets // of stored limits; nil = without budgets, in the place of configured ones
+	set     *limiter.BudgetSet            // of the configuration
+	stored  map[recordID]*limiter.Budgets // of stored limits; nil = without budgets, in the place of configured ones
 	limits  map[string]bool
 	windows []limiter.UsageWindow // in order
 }
 
 // newInForce returns the budgets of a configuration and of stored limits; nil = there are none.
-func newInForce(given *budget.Set, records *recordSet) *inForce {
-	f := &inForce{stored: make(map[record.ID]*limiter.Budgets), limits: make(map[string]bool)}
+func newInForce(given *limiter.BudgetSet, records *recordSet) *inForce {
+	f := &inForce{stored: make(map[recordID]*limiter.Budgets), limits: make(map[string]bool)}
 	at := make(map[limiter.Ref]*limiter.Budgets)
 	for ref, budgets := range given.All() {
 		at[shortRef(ref)] = budgets
 		f.add(budgets)
 	}
-	f.set = budget.NewSet(at)
+	f.set = limiter.NewBudgetSet(at)
 	records.mu.RLock()
 	defer records.mu.RUnlock()
 	for k, r := range records.records {
 		if r.Limits.Len() > 0 && (r.Budgets != nil || given.At(k.Ref) != nil) {
-			f.stored[record.ID{Namespace: shortname.Of(k.Namespace), Ref: shortRef(k.Ref)}] = r.Budgets
+			f.stored[recordID{Namespace: limiter.ShortName(k.Namespace), Ref: shortRef(k.Ref)}] = r.Budgets
 			f.add(r.Budgets)
 		}
 	}
@@ -56,7 +52,7 @@ func (f *inForce) add(budgets *limiter.Budgets) {
 
 // shortRef returns a ref with the short names of usage records.
 func shortRef(ref limiter.Ref) limiter.Ref {
-	ref.Entity, ref.Resource = shortname.Of(ref.Entity), shortname.Of(ref.Resource)
+	ref.Entity, ref.Resource = limiter.ShortName(ref.Entity), limiter.ShortName(ref.Resource)
 	return ref
 }
 
@@ -64,11 +60,11 @@ func shortRef(ref limiter.Ref) limiter.Ref {
 func (f *inForce) has(limit string) bool { return f != nil && f.limits[limit] }
 
 // of returns the budget of usage in a window, and its bucket.
-func (f *inForce) of(c *counted) (budget.Bucket, limiter.Budget, bool) {
-	var stored budget.Stored
+func (f *inForce) of(c *counted) (limiter.BudgetBucket, limiter.Budget, bool) {
+	var stored limiter.StoredBudgets
 	if len(f.stored) > 0 {
-		for i, place := range budget.Places(c.entity, c.resource) {
-			stored[i].Budgets, stored[i].There = f.stored[record.ID{Namespace: c.namespace, Ref: place}]
+		for i, place := range limiter.BudgetPlaces(c.entity, c.resource) {
+			stored[i].Budgets, stored[i].There = f.stored[recordID{Namespace: c.namespace, Ref: place}]
 		}
 	}
 	of := c.bucket()
@@ -84,6 +80,6 @@ type counted struct {
 	start  int64 // Unix s
 }
 
-func (c *counted) bucket() budget.Bucket {
-	return budget.Bucket{Namespace: c.namespace, Entity: c.entity, Resource: c.resource}
+func (c *counted) bucket() limiter.BudgetBucket {
+	return limiter.BudgetBucket{Namespace: c.namespace, Entity: c.entity, Resource: c.resource}
 }

@@ -8,8 +8,6 @@ import (
 	"sync"
 	"sync/atomic"
 
-	"github.com/ratelimit/ratelimit/pkg/embedded/internal/record"
-
 	"github.com/ratelimit/ratelimit/pkg/embedded/datafile"
 	"github.com/ratelimit/ratelimit/pkg/limiter"
 )
@@ -30,7 +28,7 @@ type catalog struct {
 // newCatalog returns an empty catalog. Without a file the disk is nil.
 func newCatalog(cfg *Config, d *disk) *catalog {
 	c := &catalog{cfg: cfg, disk: d}
-	c.records, c.names = make(map[record.ID]limiter.Record), make(map[string]bool)
+	c.records, c.names = make(map[recordID]limiter.Record), make(map[string]bool)
 	return c
 }
 
@@ -68,7 +66,7 @@ func (c *catalog) Read(ctx context.Context, namespace string, refs []limiter.Ref
 	c.mu.RLock()
 	defer c.mu.RUnlock()
 	for i, ref := range refs {
-		records[i] = c.records[record.ID{Namespace: namespace, Ref: ref}]
+		records[i] = c.records[recordID{Namespace: namespace, Ref: ref}]
 	}
 	return generation, nil
 }
@@ -151,12 +149,12 @@ func (c *catalog) load(tx *datafile.Tx) error {
 	if value := tx.Get(datafile.Meta, []byte(metaGeneration)); value != nil {
 		n, size := binary.Uvarint(value)
 		if size != len(value) {
-			return fmt.Errorf("the generation of limits: %w", record.ErrFormat)
+			return fmt.Errorf("the generation of limits: %w", errFormat)
 		}
 		c.generation.Store(n)
 	}
 	err := tx.Each(datafile.Records, nil, func(key, value []byte) error {
-		k, r, err := record.ParseRecord(key, value)
+		k, r, err := parseRecord(key, value)
 		if err == nil {
 			c.records[k] = r
 		}
@@ -167,7 +165,7 @@ func (c *catalog) load(tx *datafile.Tx) error {
 }
 
 // replaceAll replaces all records.
-func (c *catalog) replaceAll(records map[record.ID]limiter.Record, generation uint64) error {
+func (c *catalog) replaceAll(records map[recordID]limiter.Record, generation uint64) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.records == nil {

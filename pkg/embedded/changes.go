@@ -3,8 +3,6 @@ package embedded
 import (
 	"strings"
 
-	"github.com/ratelimit/ratelimit/pkg/embedded/internal/record"
-
 	"github.com/ratelimit/ratelimit/pkg/embedded/datafile"
 )
 
@@ -35,7 +33,7 @@ const sweptRows = 2000
 // inUse returns the change that records a namespace as used. The key is its name with its length in
 // front. The value is its name with a dot at the end, so no value is empty.
 func inUse(namespace string) change {
-	key, _ := record.KeyOf(record.AppendText(nil, namespace))
+	key, _ := keyOf(appendText(nil, namespace))
 	return change{datafile.Namespaces, key, []byte(namespace + ".")}
 }
 

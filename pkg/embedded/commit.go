@@ -6,8 +6,6 @@ import (
 	"log/slog"
 	"time"
 
-	"github.com/ratelimit/ratelimit/pkg/embedded/internal/record"
-
 	"github.com/ratelimit/ratelimit/pkg/embedded/datafile"
 )
 
@@ -94,7 +92,7 @@ func (w *writing) add(b *bucket, now int64) {
 	k.queued, k.onCommit = false, commitOpen
 	c := change{table: datafile.Buckets}
 	var head []byte
-	c.key, head = record.KeyOf(b.identity())
+	c.key, head = keyOf(b.identity())
 	switch how {
 	case commitOpen:
 		b.openBlock(now)
@@ -104,9 +102,9 @@ func (w *writing) add(b *bucket, now int64) {
 		c.value = b.record(head, true)
 	case commitDrop, commitPurge:
 		b.endHour(k.hour)
-		b.deleteRecord(how)
+		b.block.deleteRecord(how)
 	}
-	w.changes = b.marks(append(w.changes, c))
+	w.changes = b.block.writeMarks(append(w.changes, c))
 	w.used = b.rows(w.used)
 }
 

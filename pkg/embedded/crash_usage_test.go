@@ -3,8 +3,6 @@ package embedded
 import (
 	"maps"
 
-	"github.com/ratelimit/ratelimit/pkg/embedded/internal/record"
-
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/ratelimit/ratelimit/pkg/embedded/datafile"
@@ -36,7 +34,7 @@ func (w *world) usage(s *Store) map[string]int64 {
 	all := make(map[string]int64)
 	err := s.disk.file.View(func(tx *datafile.Tx) error {
 		return tx.Each(datafile.Usage, []byte{usageTag(limiter.UsageHour)}, func(key, value []byte) error {
-			r := &record.Reader{Rest: key[1+8:]}
+			r := &recordReader{Rest: key[1+8:]}
 			_, entity, _, limit := r.Text(), r.Text(), r.Text(), r.Text()
 			n, err := usageValue(value)
 			all[entity+"/"+limit] += n

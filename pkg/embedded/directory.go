@@ -5,8 +5,6 @@ import (
 	"context"
 	"encoding/base64"
 
-	"github.com/ratelimit/ratelimit/pkg/embedded/internal/record"
-
 	"github.com/ratelimit/ratelimit/pkg/limiter"
 )
 
@@ -80,7 +78,7 @@ func compareRefs(a, b limiter.Ref) int {
 
 // A cursor names the last record of a page: its kind, entity and resource.
 func cursor(ref limiter.Ref) string {
-	buf := record.AppendText(record.AppendText([]byte{byte(ref.Kind)}, ref.Entity), ref.Resource)
+	buf := appendText(appendText([]byte{byte(ref.Kind)}, ref.Entity), ref.Resource)
 	return base64.RawURLEncoding.EncodeToString(buf)
 }
 
@@ -89,7 +87,7 @@ func parseCursor(text string) (ref limiter.Ref, err error) {
 		return ref, nil
 	}
 	buf, err := base64.RawURLEncoding.DecodeString(text)
-	r := &record.Reader{Rest: buf, Failed: err != nil}
+	r := &recordReader{Rest: buf, Failed: err != nil}
 	ref.Kind = limiter.RefKind(r.Byte(byte(limiter.RefSystemLimits)))
 	ref.Entity, ref.Resource = r.Text(), r.Text()
 	if r.Failed || len(r.Rest) > 0 {

@@ -50,7 +50,7 @@
 // A Store has parts, each of which implements a part of the contract. A file uses only files of the
 // lines above it and of its own line, never in a circle:
 //
-//	internal/record                         records as bytes, keys
+//	record_*                                records as bytes, keys
 //	config, errors, page, changes           used by all parts
 //	contents, block, bucket, account        one bucket: its limits and balances; its block
 //	table, shared, open, load               all buckets in memory, overflow buckets
@@ -63,4 +63,15 @@
 //	balances, adjust                        balances, listed and adjusted
 //	sweep, purge, compact, restore          deletion, replacement and compaction
 //	store, recover, backup, stats           the store
+//
+// # Records
+//
+// The record files have the layout of the records of a data file: entities and limits, audit events,
+// and the common parts of all records. They depend on no other file, and convert values to bytes
+// and back.
+//
+// A number is a varint, and a text has its length before it. A record begins with its version, and
+// a parser reads all versions up to its own. For other bytes it returns errFormat, and it never
+// reads beyond the record. Names are any bytes of any length, so a key is at most longestKey
+// long, see keyOf.
 package embedded

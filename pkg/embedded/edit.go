@@ -6,8 +6,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/ratelimit/ratelimit/pkg/embedded/internal/record"
-
 	"github.com/ratelimit/ratelimit/pkg/limiter"
 )
 
@@ -26,7 +24,7 @@ type edit struct {
 }
 
 type put struct {
-	key    record.ID
+	key    recordID
 	record limiter.Record
 }
 
@@ -36,7 +34,7 @@ func (e *edit) get(ref limiter.Ref) limiter.Record {
 
 // put stores a record, or deletes it if it is empty.
 func (e *edit) put(ref limiter.Ref, r limiter.Record) {
-	e.puts = append(e.puts, put{record.ID{Namespace: e.namespace, Ref: ref}, r})
+	e.puts = append(e.puts, put{recordID{Namespace: e.namespace, Ref: ref}, r})
 }
 
 // audit sets the audit event of the change.

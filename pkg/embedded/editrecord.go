@@ -4,8 +4,6 @@ import (
 	"encoding/binary"
 	"time"
 
-	"github.com/ratelimit/ratelimit/pkg/embedded/internal/record"
-
 	"github.com/ratelimit/ratelimit/pkg/embedded/datafile"
 	"github.com/ratelimit/ratelimit/pkg/limiter"
 )
@@ -16,9 +14,9 @@ func (e *edit) changes(now time.Time) []change {
 	for _, p := range e.puts {
 		c := change{table: datafile.Records}
 		var head []byte
-		c.key, head = record.KeyOf(p.key.Identity())
+		c.key, head = keyOf(p.key.Identity())
 		if !p.record.Empty() {
-			c.value = record.AppendRecord(head, p.key.Ref, p.record)
+			c.value = appendRecord(head, p.key.Ref, p.record)
 		}
 		all = append(all, c)
 	}
@@ -30,8 +28,8 @@ func (e *edit) changes(now time.Time) []change {
 		Principal: e.principal, Action: e.action, Subject: e.subject, Generation: e.generation, Detail: e.detail,
 		Before: e.before, After: e.after,
 	}
-	value := record.AppendEvent(nil, &event)
+	value := appendEvent(nil, &event)
 	return append(all,
-		change{datafile.Audit, record.AuditKey(e.namespace, now, e.generation), value},
+		change{datafile.Audit, auditKey(e.namespace, now, e.generation), value},
 		inUse(e.namespace))
 }

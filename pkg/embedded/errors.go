@@ -45,3 +45,13 @@ func enough(err error) error {
 	}
 	return err
 }
+
+// closed waits until a part of the store has ended.
+func closed(ctx context.Context, ended <-chan struct{}) error {
+	select {
+	case <-ended:
+		return nil
+	case <-ctx.Done():
+		return fmt.Errorf("%w: closing: %w", limiter.ErrUnavailable, ctx.Err())
+	}
+}

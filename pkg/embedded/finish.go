@@ -5,8 +5,6 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/ratelimit/ratelimit/pkg/embedded/internal/record"
-
 	"github.com/ratelimit/ratelimit/pkg/embedded/datafile"
 	"github.com/ratelimit/ratelimit/pkg/limiter"
 )
@@ -32,7 +30,7 @@ func (d *disk) writeLast(ctx context.Context) error {
 	for i, buckets := range d.last {
 		for _, b := range buckets {
 			for ; b != nil; b = b.next {
-				if w := b.last(now); len(w.changes) > 0 {
+				if w := lastOf(b, now); len(w.changes) > 0 {
 					last = append(last, w)
 				}
 			}
@@ -80,10 +78,10 @@ func (d *disk) saveAll(ctx context.Context, all []writing, most int) (int, error
 	return most, nil
 }
 
-// last returns the last write of a bucket, empty if the file has its state. It is the exact state,
+// lastOf returns the last write of a bucket, empty if the file has its state. It is the exact state,
 // or the deletion of a full bucket. Usage stays in the bucket's record: moving it to rows takes
 // several times as long, and the next run does it.
-func (b *bucket) last(now int64) (w writing) {
+func lastOf(b *bucket, now int64) (w writing) {
 	k := b.block
 	if k == nil || k.clean {
 		return w // the file has its state
@@ -94,9 +92,9 @@ func (b *bucket) last(now int64) (w writing) {
 	}
 	c := change{table: datafile.Buckets}
 	var head []byte
-	c.key, head = record.KeyOf(b.identity())
+	c.key, head = keyOf(b.identity())
 	if !full || unsaved {
 		c.value = b.record(head, true)
 	}
-	return writing{changes: b.marks([]change{c}), used: b.rows(nil)}
+	return writing{changes: k.writeMarks([]change{c}), used: b.rows(nil)}
 }

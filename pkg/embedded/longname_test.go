@@ -5,13 +5,12 @@ import (
 	"testing"
 	"time"
 
-	"github.com/ratelimit/ratelimit/internal/shortname"
 	"github.com/ratelimit/ratelimit/pkg/limiter"
 )
 
 // A bucket with shortened names is the same bucket after a restart.
 func TestLongNamesOutliveTheProcess(t *testing.T) {
-	dir, long := t.TempDir(), strings.Repeat("x", shortname.Max+1)
+	dir, long := t.TempDir(), strings.Repeat("x", limiter.MaxShownName+1)
 	limits, err := limiter.NewLimits(limiter.PerHour("rpm", 10))
 	if err != nil {
 		t.Fatal(err)

@@ -8,7 +8,7 @@ import (
 )
 
 // surplus appends the usage that a bucket counts beyond that of another with the same names.
-func (b *bucket) surplus(rows []usageRow, other *bucket) []usageRow {
+func surplus(rows []usageRow, b, other *bucket) []usageRow {
 	b.consumption(func(c consumed) {
 		if other != nil {
 			other.consumption(func(o consumed) {

@@ -9,8 +9,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/ratelimit/ratelimit/pkg/embedded/internal/record"
-
 	"github.com/ratelimit/ratelimit/pkg/embedded/datafile"
 	"github.com/ratelimit/ratelimit/pkg/limiter"
 )
@@ -49,8 +47,8 @@ func markName(m *limiter.Mark) string {
 // put returns the change that writes a mark.
 func (m mark) put(name string) change {
 	c := change{table: datafile.Settled}
-	c.key, c.value = record.KeyOf([]byte(name))
-	c.value = record.AppendText(binary.AppendVarint(c.value, m.expires), m.owner)
+	c.key, c.value = keyOf([]byte(name))
+	c.value = appendText(binary.AppendVarint(c.value, m.expires), m.owner)
 	return c
 }
 
@@ -79,11 +77,11 @@ func (k *marks) noteTime(now int64) {
 // load reads the marks. Those that have expired are in the file until they are swept.
 func (k *marks) load(tx *datafile.Tx) error {
 	return tx.Each(datafile.Settled, nil, func(key, value []byte) error {
-		name, value, ok := record.IdentityOf(key, value)
-		r := &record.Reader{Rest: value, Failed: !ok}
+		name, value, ok := identityOf(key, value)
+		r := &recordReader{Rest: value, Failed: !ok}
 		m := mark{expires: r.Int(math.MinInt64, math.MaxInt64), owner: r.Text()}
 		if r.Failed || len(r.Rest) > 0 || len(name) == 0 || int(name[0]) > len(name)-1 {
-			return fmt.Errorf("mark %x: %w", key, record.ErrFormat)
+			return fmt.Errorf("mark %x: %w", key, errFormat)
 		}
 		k.markShard(string(name[1 : 1+name[0]])).marks[string(name)] = m
 		k.count.Add(1)

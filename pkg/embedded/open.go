@@ -67,16 +67,8 @@ func (t *table) openAll(indices []uint16, held []opened, ops []limiter.Op, now i
 	return indices, nil
 }
 
-// dropFull removes the buckets that this decision created and left full.
-func (t *table) dropFull(held []opened, now int64) {
-	for _, h := range held {
-		if h.created && h.bucket.full(now) {
-			t.drop(h.shard, h.hash, h.bucket)
-		}
-	}
-}
-
-// dropUnused is dropFull with a file: it removes the created buckets that the file need not have.
+// dropUnused removes the buckets that this decision created and left full, unless the file must
+// have them.
 func (t *table) dropUnused(held []opened, now int64) {
 	for _, h := range held {
 		if h.created && h.bucket.unused(now) {

@@ -5,7 +5,6 @@ import (
 	"slices"
 	"sync/atomic"
 
-	"github.com/ratelimit/ratelimit/internal/shortname"
 	"github.com/ratelimit/ratelimit/pkg/limiter"
 	"github.com/ratelimit/ratelimit/pkg/tokenbucket"
 )
@@ -50,7 +49,7 @@ type Overflow struct {
 // buckets. A client that finds keys of one slot gains nothing: to use up all slots is less work
 // than to fill the store.
 func (o *overflow) slotOf(k *limiter.BucketKey) string {
-	return o.slotShort(shortname.Of(k.Entity), shortname.Of(k.Resource))
+	return o.slotShort(limiter.ShortName(k.Entity), limiter.ShortName(k.Resource))
 }
 
 // slotShort is slotOf of shortened names.

@@ -6,8 +6,6 @@ import (
 	"slices"
 	"time"
 
-	"github.com/ratelimit/ratelimit/pkg/embedded/internal/record"
-
 	"github.com/ratelimit/ratelimit/pkg/embedded/datafile"
 	"github.com/ratelimit/ratelimit/pkg/limiter"
 )
@@ -187,8 +185,8 @@ func (p *purge) found() (gone []change, err error) {
 		return nil
 	}
 	err = p.sweeper.disk.file.View(func(tx *datafile.Tx) error {
-		err := tx.Each(datafile.Audit, record.AuditPrefix(p.namespace), func(key, value []byte) error {
-			if e, err := record.ParseEvent(value); err != nil || limiter.AboutNamespace(e.Action) {
+		err := tx.Each(datafile.Audit, auditPrefix(p.namespace), func(key, value []byte) error {
+			if e, err := parseEvent(value); err != nil || limiter.AboutNamespace(e.Action) {
 				return err
 			}
 			return take(datafile.Audit, key)

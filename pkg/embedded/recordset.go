@@ -4,8 +4,6 @@ import (
 	"sync"
 	"sync/atomic"
 
-	"github.com/ratelimit/ratelimit/pkg/embedded/internal/record"
-
 	"github.com/ratelimit/ratelimit/pkg/limiter"
 )
 
@@ -13,15 +11,15 @@ import (
 type recordSet struct {
 	size    atomic.Int64 // number of records: most installations keep none here
 	mu      sync.RWMutex
-	records map[record.ID]limiter.Record // nil = closed
-	names   map[string]bool              // of namespaces that were changed; not asked where there is a file
+	records map[recordID]limiter.Record // nil = closed
+	names   map[string]bool             // of namespaces that were changed; not asked where there is a file
 }
 
 // get returns a record, an empty one for none.
 func (s *recordSet) get(namespace string, ref limiter.Ref) limiter.Record {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
-	return s.records[record.ID{Namespace: namespace, Ref: ref}]
+	return s.records[recordID{Namespace: namespace, Ref: ref}]
 }
 
 // refs returns which records of a namespace fn selects.

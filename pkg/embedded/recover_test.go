@@ -10,8 +10,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/ratelimit/ratelimit/pkg/embedded/internal/record"
-
 	"github.com/ratelimit/ratelimit/pkg/embedded/datafile"
 	"github.com/ratelimit/ratelimit/pkg/limiter"
 )
@@ -332,7 +330,7 @@ func TestDamagedRecordsAreRefused(t *testing.T) {
 		if err := file.Close(); err != nil {
 			t.Fatal(err)
 		}
-		if s, err := Open(dir, Config{}); !errors.Is(err, record.ErrFormat) {
+		if s, err := Open(dir, Config{}); !errors.Is(err, errFormat) {
 			t.Errorf("table %s: opened %v, %v; want record.ErrFormat", table, s, err)
 		}
 		again, err := datafile.Open(dir, datafile.Options{})

@@ -199,7 +199,7 @@ func (r *restorer) lower(ctx context.Context, backup *table, now int64) (used []
 					return nil, limiter.ErrClosed
 				}
 				held := sh.sameAs(hash, b)
-				used = b.surplus(used, held)
+				used = surplus(used, b, held)
 				if n := r.lowerOne(sh, hash, held, b, now); n != nil {
 					last = n
 				}

@@ -8,8 +8,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/ratelimit/ratelimit/pkg/embedded/internal/record"
-
 	"github.com/ratelimit/ratelimit/pkg/embedded/datafile"
 	"github.com/ratelimit/ratelimit/pkg/limiter"
 )
@@ -135,7 +133,7 @@ func (s *settlements) sweepMarks(first, end int) *batch {
 				delete(sh.marks, name)
 				k.count.Add(-1)
 				if s.disk != nil {
-					key, _ := record.KeyOf([]byte(name))
+					key, _ := keyOf([]byte(name))
 					gone = append(gone, change{table: datafile.Settled, key: key})
 				}
 			}

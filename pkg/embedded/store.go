@@ -2,7 +2,6 @@ package embedded
 
 import (
 	"context"
-	"fmt"
 
 	"github.com/ratelimit/ratelimit/pkg/embedded/datafile"
 	"github.com/ratelimit/ratelimit/pkg/limiter"
@@ -87,14 +86,4 @@ func (s *Store) Close(ctx context.Context) error {
 	var err error
 	s.disk.finished.Do(func() { err = s.disk.finish(ctx) })
 	return err
-}
-
-// closed waits until a part of the store has ended.
-func closed(ctx context.Context, ended <-chan struct{}) error {
-	select {
-	case <-ended:
-		return nil
-	case <-ctx.Done():
-		return fmt.Errorf("%w: closing: %w", limiter.ErrUnavailable, ctx.Err())
-	}
 }

@@ -11,7 +11,6 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/ratelimit/ratelimit/internal/shortname"
 	"github.com/ratelimit/ratelimit/pkg/limiter"
 )
 
@@ -174,13 +173,13 @@ func TestSameHash(t *testing.T) {
 }
 
 func TestLongNamesAreKeptShort(t *testing.T) {
-	long := strings.Repeat("x", shortname.Max+1)
+	long := strings.Repeat("x", limiter.MaxShownName+1)
 	s := newStore(t, Config{})
 	limits := limitsOf(t, limiter.PerSecond("rps", 1))
 	mustTake(t, s, t0, true, opOf(long, limits, 1))
 	mustTake(t, s, t0, false, opOf(long, limits, 1))
 	// The stored form itself, sent as a name, is another name.
-	mustTake(t, s, t0, true, opOf(shortname.Of(long), limits, 1))
+	mustTake(t, s, t0, true, opOf(limiter.ShortName(long), limits, 1))
 }
 
 func TestManyBucketsInOneDecision(t *testing.T) {

@@ -9,8 +9,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/ratelimit/ratelimit/pkg/embedded/internal/record"
-
 	"github.com/ratelimit/ratelimit/pkg/embedded/datafile"
 	"github.com/ratelimit/ratelimit/pkg/limiter"
 )
@@ -182,7 +180,7 @@ func (d *disk) sweepRows(now time.Time) *batch {
 		}
 		return errors.Join(err,
 			tx.Each(datafile.Namespaces, nil, func(_, value []byte) error {
-				return old(datafile.Audit, record.AuditPrefix(namespaceIn(value)), now.Add(-d.cfg.AuditRetention).UnixMilli())
+				return old(datafile.Audit, auditPrefix(namespaceIn(value)), now.Add(-d.cfg.AuditRetention).UnixMilli())
 			}))
 	})
 	if err != nil {

@@ -7,7 +7,6 @@ import (
 	"sync/atomic"
 	"unique"
 
-	"github.com/ratelimit/ratelimit/internal/shortname"
 	"github.com/ratelimit/ratelimit/pkg/limiter"
 )
 
@@ -86,7 +85,7 @@ func (t *table) close(keep func(map[uint64]*bucket)) {
 // hash finds a bucket. Each store has a random seed, so that no client can choose names that
 // collide; bucket.is compares the names.
 func (t *table) hash(k *limiter.BucketKey) uint64 {
-	return t.hashShort(k.Namespace, shortname.Of(k.Entity), shortname.Of(k.Resource), k.Variant)
+	return t.hashShort(k.Namespace, limiter.ShortName(k.Entity), limiter.ShortName(k.Resource), k.Variant)
 }
 
 // hashOf is hash of the names in a bucket.

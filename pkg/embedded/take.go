@@ -23,37 +23,77 @@ func deferredOps(held []opened) (all []int) {
 	return all
 }
 
-// takeOne is takeAll for the common case of one bucket, without its bookkeeping. done is false if
-// the key has no bucket and there is no room for one.
-func (k *taker) takeOne(now int64, op *limiter.Op) (admitted, done bool, err error) {
+// decide is tryOne or tryAll.
+func (k *taker) decide(now int64, ops []limiter.Op) (t try, err error) {
+	if len(ops) == 1 {
+		t, err = k.tryOne(now, &ops[0])
+	}
+	if len(ops) > 1 || t.none {
+		t, err = k.tryAll(now, ops)
+	}
+	return t, err
+}
+
+// takeInMemory is Take without a file.
+func (k *taker) takeInMemory(now int64, ops []limiter.Op) (bool, error) {
+	t, err := k.decide(now, ops)
+	for _, i := range t.later {
+		_, failed := k.tryAll(now, ops[i:i+1])
+		err = errors.Join(err, failed)
+	}
+	return t.admitted, err
+}
+
+// try is the outcome of an attempt to decide. Without done nothing was changed.
+type try struct {
+	done     bool
+	admitted bool
+	none     bool   // of tryOne: there is no bucket, and no room for one
+	later    []int  // indices of deferred ops, still to be applied
+	wait     *batch // the commit to wait for before the answer or the next attempt; nil = none
+}
+
+// tryOne is tryAll for the common case of one bucket, without its bookkeeping.
+func (k *taker) tryOne(now int64, op *limiter.Op) (t try, err error) {
 	hash := k.hash(&op.Bucket)
 	sh := &k.shards[hash%shardCount]
 	sh.mu.Lock()
 	defer sh.mu.Unlock()
 	b, created, err := k.open(sh, hash, now, op)
 	if b == nil {
-		return false, false, err
+		return try{none: err == nil}, err
 	}
-	admitted = b.prepare(op, now)
-	b.finish(op, admitted)
-	if created && b.full(now) {
+	t.admitted = b.prepare(op, now)
+	if k.disk != nil && !b.covers(op, t.admitted) {
+		return try{wait: k.disk.want(sh, hash, b)}, nil
+	}
+	t.done, t.wait = true, k.apply(op, &opened{shard: sh, hash: hash, bucket: b}, now, t.admitted)
+	if created && b.unused(now) {
 		k.drop(sh, hash, b)
 	}
-	return admitted, true, nil
+	return t, nil
 }
 
-// takeAll decides over several buckets under the locks of all of them.
-func (k *taker) takeAll(now int64, ops []limiter.Op) (bool, error) {
-	admitted, later, err := k.takeTogether(now, ops)
-	for _, i := range later {
-		_, _, failed := k.takeTogether(now, ops[i:i+1])
-		err = errors.Join(err, failed)
+// apply applies an op to its bucket, and requests the next block where one is due. It returns the
+// batch that the answer must wait for, nil for none.
+func (k *taker) apply(op *limiter.Op, h *opened, now int64, admitted bool) *batch {
+	if k.disk == nil {
+		h.bucket.finish(op, admitted)
+		return nil
 	}
-	return admitted, err
+	low, over := h.bucket.account(op, now, admitted)
+	if over {
+		return k.wantHeld(h)
+	}
+	if low {
+		k.disk.renew(h.shard, h.hash, h.bucket)
+	}
+	return nil
 }
 
-// takeTogether is takeAll without the deferred ops, whose indices it returns.
-func (k *taker) takeTogether(now int64, ops []limiter.Op) (admitted bool, later []int, err error) {
+// tryAll decides over several buckets under the locks of all of them. With a file each of them must
+// cover its op. The deferred ops are not applied.
+func (k *taker) tryAll(now int64, ops []limiter.Op) (t try, err error) {
 	var fixed [16]opened
 	held := fixed[:0]
 	for i := range ops {
@@ -63,20 +103,39 @@ func (k *taker) takeTogether(now int64, ops []limiter.Op) (admitted bool, later 
 	indices, err := k.openAll(few[:0], held, ops, now)
 	defer k.unlock(indices)
 	if err != nil {
-		k.dropFull(held, now) // nothing was applied: the created buckets are full
-		return false, nil, err
+		k.dropUnused(held, now)
+		return try{}, err
 	}
-	admitted = true
+	t.admitted = true
 	for i := range ops {
 		if !held[i].bucket.prepare(&ops[i], now) {
-			admitted = false
+			t.admitted = false
 		}
 	}
 	for i := range ops {
-		if !held[i].none {
-			held[i].bucket.finish(&ops[i], admitted)
+		if k.disk != nil && !held[i].none && !held[i].bucket.covers(&ops[i], t.admitted) {
+			t.wait = k.wantHeld(&held[i])
 		}
 	}
-	k.dropFull(held, now)
-	return admitted, deferredOps(held), nil
+	if t.wait != nil {
+		return try{wait: t.wait}, nil
+	}
+	t.done = true
+	for i := range ops {
+		if held[i].none {
+			continue
+		}
+		if wait := k.apply(&ops[i], &held[i], now, t.admitted); wait != nil {
+			t.wait = wait
+		}
+	}
+	k.dropUnused(held, now)
+	t.later = deferredOps(held)
+	return t, nil
+}
+
+// wantHeld requests a block. Requests under the same locks are in one batch, or later ones in a
+// later batch. So it is enough to wait for the last one before the next attempt.
+func (k *taker) wantHeld(h *opened) *batch {
+	return k.disk.want(h.shard, h.hash, h.bucket)
 }

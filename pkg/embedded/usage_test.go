@@ -6,8 +6,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/ratelimit/ratelimit/pkg/embedded/internal/record"
-
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/ratelimit/ratelimit/pkg/embedded/datafile"
@@ -177,7 +175,7 @@ func TestDamagedUsageIsAnError(t *testing.T) {
 	if err := l.disk.file.Update(func(tx *datafile.Tx) error { return tx.Put(datafile.Usage, key, []byte{1, 2, 3}) }); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := l.store.ListUsage(t.Context(), "default", limiter.UsageFilter{}, limiter.Page{}); !errors.Is(err, record.ErrFormat) {
+	if _, err := l.store.ListUsage(t.Context(), "default", limiter.UsageFilter{}, limiter.Page{}); !errors.Is(err, errFormat) {
 		t.Errorf("got %v, want record.ErrFormat", err)
 	}
 }

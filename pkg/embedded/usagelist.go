@@ -10,9 +10,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/ratelimit/ratelimit/pkg/embedded/internal/record"
-
-	"github.com/ratelimit/ratelimit/internal/shortname"
 	"github.com/ratelimit/ratelimit/pkg/embedded/datafile"
 	"github.com/ratelimit/ratelimit/pkg/limiter"
 )
@@ -34,7 +31,7 @@ func (u *usageLog) ListUsage(ctx context.Context, namespace string, f limiter.Us
 	if err != nil {
 		return page, err
 	}
-	f.Entity, f.Resource = shortname.Of(f.Entity), shortname.Of(f.Resource)
+	f.Entity, f.Resource = limiter.ShortName(f.Entity), limiter.ShortName(f.Resource)
 	l := &usageList{ctx: ctx, namespace: namespace, UsageFilter: f, most: p.Size + 1, found: make(map[string]map[string]int64)}
 	l.after, err = l.cursor(p.After)
 	if err != nil {
@@ -84,13 +81,13 @@ func (l *usageList) cursor(text string) (key string, err error) {
 // parse reads the key of a snapshot.
 func (l *usageList) parse(key []byte) (u limiter.UsageSnapshot, err error) {
 	if len(key) < usageHead || key[0] != usageTag(l.Window) {
-		return u, record.ErrFormat
+		return u, errFormat
 	}
-	r := &record.Reader{Rest: key[usageHead:]}
+	r := &recordReader{Rest: key[usageHead:]}
 	_ = r.Text() // the namespace
 	u = limiter.UsageSnapshot{Window: l.Window, Start: usageStart(key), Entity: r.Text(), Resource: r.Text()}
 	if r.Failed || len(r.Rest) > 0 {
-		return u, record.ErrFormat
+		return u, errFormat
 	}
 	return u, nil
 }
@@ -212,24 +209,24 @@ func (l *usageList) rows(tx *datafile.Tx) error {
 
 // window adds the rows of one window. errEnough reports that no later window can be on the page.
 func (l *usageList) window(tx *datafile.Tx, start time.Time) error {
-	prefix := record.AppendText(usageBegin(l.Window, start), shortname.Of(l.namespace))
+	prefix := appendText(usageBegin(l.Window, start), limiter.ShortName(l.namespace))
 	if l.Entity != "" {
-		prefix = record.AppendText(prefix, l.Entity)
+		prefix = appendText(prefix, l.Entity)
 		if l.Resource != "" {
-			prefix = record.AppendText(prefix, l.Resource)
+			prefix = appendText(prefix, l.Resource)
 		}
 	}
 	return tx.EachFrom(datafile.Usage, prefix, []byte(l.after), func(key, value []byte) error {
 		if err := l.ctx.Err(); err != nil {
 			return err
 		}
-		r := &record.Reader{Rest: key[usageHead:]}
+		r := &recordReader{Rest: key[usageHead:]}
 		_, _, resource := r.Text(), r.Text(), r.Text()
 		head := key[:len(key)-len(r.Rest)]
 		limit := r.Text()
 		amount, err := usageValue(value)
 		if err != nil || r.Failed {
-			return fmt.Errorf("a row of usage: %w", record.ErrFormat)
+			return fmt.Errorf("a row of usage: %w", errFormat)
 		}
 		if l.Resource != "" && resource != l.Resource {
 			return nil

@@ -6,9 +6,6 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/ratelimit/ratelimit/pkg/embedded/internal/record"
-
-	"github.com/ratelimit/ratelimit/internal/shortname"
 	"github.com/ratelimit/ratelimit/pkg/embedded/datafile"
 	"github.com/ratelimit/ratelimit/pkg/limiter"
 )
@@ -34,8 +31,8 @@ func usageBegin(w limiter.UsageWindow, start time.Time) []byte {
 
 func usageKey(w limiter.UsageWindow, start time.Time, r *usageRow) []byte {
 	buf := usageBegin(w, start)
-	for _, s := range []string{shortname.Of(r.namespace), r.entity, r.resource, r.limit} {
-		buf = record.AppendText(buf, s)
+	for _, s := range []string{limiter.ShortName(r.namespace), r.entity, r.resource, r.limit} {
+		buf = appendText(buf, s)
 	}
 	return buf
 }
@@ -65,14 +62,14 @@ func usageValue(value []byte) (int64, error) {
 	}
 	n, size := binary.Varint(value)
 	if size != len(value) {
-		return 0, fmt.Errorf("a row of usage: %w", record.ErrFormat)
+		return 0, fmt.Errorf("a row of usage: %w", errFormat)
 	}
 	return n, nil
 }
 
 // usageIn reports whether a row belongs to a namespace.
 func usageIn(key []byte, namespace string) bool {
-	return len(key) > usageHead && bytes.HasPrefix(key[usageHead:], record.AppendText(nil, shortname.Of(namespace)))
+	return len(key) > usageHead && bytes.HasPrefix(key[usageHead:], appendText(nil, limiter.ShortName(namespace)))
 }
 
 // usageHead is the length of the part of a key before its names: the window and its start.

@@ -6,8 +6,6 @@ import (
 	"time"
 
 	lru "github.com/hashicorp/golang-lru/v2"
-
-	"github.com/ratelimit/ratelimit/internal/shortname"
 )
 
 // CacheStats reports on the cache of catalog records.
@@ -46,7 +44,7 @@ type cacheKey struct {
 
 // keyOf returns the key of a record; long names are short in it.
 func keyOf(namespace string, ref Ref) cacheKey {
-	ref.Entity, ref.Resource = shortname.Of(ref.Entity), shortname.Of(ref.Resource)
+	ref.Entity, ref.Resource = ShortName(ref.Entity), ShortName(ref.Resource)
 	return cacheKey{namespace, ref}
 }
 

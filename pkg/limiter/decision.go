@@ -43,7 +43,7 @@ type Decision struct {
 	Unavailable error
 
 	// Kept reports that charges and refunds are queued, and are applied when the store answers
-	// again. A limiter queues none, see package ledger.
+	// again. A limiter queues none, see reservation.Ledger.
 	Kept bool
 
 	scratch scratch // working memory of Decide

@@ -8,7 +8,6 @@ import (
 
 	lru "github.com/hashicorp/golang-lru/v2"
 
-	"github.com/ratelimit/ratelimit/internal/shortname"
 	"github.com/ratelimit/ratelimit/pkg/tokenbucket"
 )
 
@@ -42,7 +41,7 @@ type denial struct {
 
 // denyKeyOf returns the key of a limit of a bucket; long names are short in it.
 func denyKeyOf(bucket BucketKey, limit string) denyKey {
-	bucket.Entity, bucket.Resource = shortname.Of(bucket.Entity), shortname.Of(bucket.Resource)
+	bucket.Entity, bucket.Resource = ShortName(bucket.Entity), ShortName(bucket.Resource)
 	return denyKey{bucket, limit}
 }
 

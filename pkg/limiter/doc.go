@@ -35,4 +35,13 @@
 //	config, cache, reads, denycache, shares                 the memory of a limiter
 //	limiter, use, readthrough, resolve, unavailable         the limiter, and its steps
 //	decide, book, lease                                     its calls
+//
+// # Budgets
+//
+// The budget files detect when the usage of a calendar window reaches thresholds of a budget.
+//
+// A token bucket has no calendar: it refills all the time. A [Budget] is an amount of tokens
+// of one limit for an hour, a day or a month of UTC. It is compared with the usage of that window,
+// and admits or denies nothing. A [BudgetSet] finds the budget of an entity and a resource: the most
+// specific one. At each of the [BudgetThresholds] there is one [BudgetEvent].
 package limiter

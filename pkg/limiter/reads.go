@@ -7,8 +7,6 @@ import (
 	"fmt"
 	"sync"
 	"time"
-
-	"github.com/ratelimit/ratelimit/internal/shortname"
 )
 
 const (
@@ -178,7 +176,7 @@ func encodeRefs(refs []Ref) string {
 	for _, ref := range refs {
 		b = append(b, byte(ref.Kind))
 		for _, name := range [...]string{ref.Entity, ref.Resource} {
-			name = shortname.Of(name)
+			name = ShortName(name)
 			b = binary.AppendUvarint(b, uint64(len(name)))
 			b = append(b, name...)
 		}

@@ -22,4 +22,14 @@
 // # Estimates
 //
 // For a request without an estimate, [Estimates] computes one from earlier settlements.
+//
+// # Ledger
+//
+// A [Ledger] applies charges, refunds and settlements, which come when the work is done. The
+// work cannot be undone then. So a charge is never lost for lack of tokens, nor because the store
+// does not answer at the time. It waits in a queue, and is applied when the store answers again.
+//
+// A charge that may have been applied is not repeated: the store lost a reply, and reports that the
+// outcome is unknown ([limiter.ErrUncertain]). A repetition could charge twice, and deny requests
+// without cause.
 package reservation

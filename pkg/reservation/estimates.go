@@ -6,7 +6,7 @@ import (
 
 	"github.com/hashicorp/golang-lru/v2/simplelru"
 
-	"github.com/ratelimit/ratelimit/internal/shortname"
+	"github.com/ratelimit/ratelimit/pkg/limiter"
 	"github.com/ratelimit/ratelimit/pkg/tokenbucket"
 )
 
@@ -86,7 +86,7 @@ func (e *Estimates) Estimate(k Key) (millitokens int64, known bool) {
 
 // short returns the key with long names in their short form.
 func (k Key) short() Key {
-	return Key{shortname.Of(k.Namespace), shortname.Of(k.Entity), shortname.Of(k.Resource), shortname.Of(k.Limit)}
+	return Key{limiter.ShortName(k.Namespace), limiter.ShortName(k.Entity), limiter.ShortName(k.Resource), limiter.ShortName(k.Limit)}
 }
 
 // clone returns the key with copied names: those of a request would retain its whole message.

@@ -10,9 +10,9 @@ import (
 
 	"google.golang.org/protobuf/proto"
 
-	"github.com/ratelimit/ratelimit/internal/benchtable"
-	"github.com/ratelimit/ratelimit/internal/topk"
+	"github.com/ratelimit/ratelimit/pkg/admin/controlapi"
 	"github.com/ratelimit/ratelimit/pkg/rls"
+	"github.com/ratelimit/ratelimit/test/kit/benchtable"
 )
 
 // decisionsASecond are made between two reads of the top.
@@ -25,9 +25,9 @@ const decisionsASecond = 20_000
 func observedCost(t *testing.T, overGRPC *load) benchtable.Row {
 	t.Helper()
 	const most = 3.0 // percent
-	counter := topk.New()
+	counter := controlapi.NewTopCounter()
 	with := newBenchService(t, func(now time.Time, o rls.Observation) {
-		counter.Add(now, topk.Key{Namespace: o.Namespace, Entity: o.Entity, Resource: o.Resource, Limit: o.Limit}, o.Amount)
+		counter.Add(now, controlapi.TopKey{Namespace: o.Namespace, Entity: o.Entity, Resource: o.Resource, Limit: o.Limit}, o.Amount)
 	})
 	without := newBenchService(t, nil)
 	wires := make([][]byte, len(overGRPC.requests))
@@ -39,7 +39,7 @@ func observedCost(t *testing.T, overGRPC *load) benchtable.Row {
 		wires[i] = wire
 	}
 	counted := func() float64 {
-		return perCall(t, with, wires, func() { counter.Top(time.Now(), 20, topk.Filter{}) })
+		return perCall(t, with, wires, func() { counter.Top(time.Now(), 20, controlapi.TopFilter{}) })
 	}
 	plain := func() float64 { return perCall(t, without, wires, func() {}) }
 	counted()

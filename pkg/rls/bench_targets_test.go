@@ -8,7 +8,7 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/ratelimit/ratelimit/internal/benchtable"
+	"github.com/ratelimit/ratelimit/test/kit/benchtable"
 )
 
 // TestBenchTargets measures the service beside a no-op handler, in alternating rounds; make bench

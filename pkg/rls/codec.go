@@ -1,12 +1,10 @@
 package rls
 
 import (
-	"errors"
 	"fmt"
 	"math"
 	"time"
 
-	"google.golang.org/grpc/codes"
 	"google.golang.org/protobuf/encoding/protowire"
 
 	"github.com/ratelimit/ratelimit/pkg/descriptor"
@@ -37,37 +35,6 @@ func (r *request) WireSize() int { return r.size }
 
 // LoggedDomain returns the domain of the request for a log: printable, and cut if it is long.
 func (r *request) LoggedDomain() string { return shown(r.in.Domain) }
-
-// invalidError is a mistake in the gateway's configuration.
-type invalidError struct {
-	reason string // label of a metric
-	text   string
-	denied bool // a client can cause it: an error would let the request pass
-}
-
-func (e *invalidError) Error() string { return e.text }
-
-// code returns the code of gRPC for the problem.
-func (e *invalidError) code() codes.Code {
-	if e.forbidden() {
-		return codes.PermissionDenied
-	}
-	return codes.InvalidArgument
-}
-
-// forbidden reports whether the configuration forbids the call.
-func (e *invalidError) forbidden() bool { return e == errRefund || e == errCharge }
-
-var (
-	errMalformed     = errors.New("not a valid protobuf message")
-	errNoDomain      = &invalidError{reason: "no_domain", text: "domain is empty: set domain in the gateway's rate limit configuration"}
-	errNoDescriptors = &invalidError{reason: "no_descriptors", text: "no descriptors: the gateway must send at least one"}
-)
-
-// tooLarge returns the problem of a call that exceeds a bound.
-func tooLarge(most int, of string) *invalidError {
-	return &invalidError{reason: reasonTooLarge, text: fmt.Sprintf("more than %d %s", most, of), denied: true}
-}
 
 // Fields of envoy.service.ratelimit.v3.RateLimitRequest and of
 // envoy.extensions.common.ratelimit.v3.RateLimitDescriptor: number and wire type.
@@ -314,3 +281,14 @@ func (m *message) next() (field, error) {
 }
 
 func (m *message) skip(n int) { m.raw, m.text = m.raw[n:], m.text[n:] }
+
+const (
+	// MaxMessage is the largest request that is read, in bytes: 1 MiB. That is far above the
+	// headers that a gateway lets through. A larger one is denied under every policy. With an error
+	// or a policy, a client could pass by making its headers large.
+	MaxMessage = 1 << 20
+	// MaxReceived is the largest request that is answered at all, in bytes: 16 MiB. By default
+	// Envoy lets through 60 KiB of headers, and never more than 8 MiB. To exceed the bound it would
+	// need 2 copies of all headers at that most, or 273 at the default.
+	MaxReceived = 16 << 20
+)

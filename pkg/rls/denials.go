@@ -14,17 +14,6 @@ import (
 	"github.com/ratelimit/ratelimit/pkg/limiter"
 )
 
-// DenialLog says how denials are logged. The zero value logs none.
-type DenialLog struct {
-	// PerSecond is the most lines a second, 0 or above. The next line has the number of denials
-	// without a line.
-	PerSecond int
-	// WholeEntity logs whole names of entities. Without it, a name of more than 8 bytes after the
-	// kind of the entity is cut, as it may be a credential. It then ends in a part of the SHA-256
-	// of the entity.
-	WholeEntity bool
-}
-
 // denialLog logs denials at a bounded rate.
 type denialLog struct {
 	logger *slog.Logger

@@ -2,41 +2,12 @@ package rls
 
 import (
 	"math"
-	"time"
+	"slices"
 
 	"google.golang.org/protobuf/encoding/protowire"
 
 	"github.com/ratelimit/ratelimit/pkg/descriptor"
 	"github.com/ratelimit/ratelimit/pkg/limiter"
-)
-
-// Codes of RateLimitResponse. Zero is UNKNOWN, which Envoy reads as OK, and is never sent.
-const (
-	codeOK        = 1
-	codeOverLimit = 2
-)
-
-// Fields of envoy.service.ratelimit.v3.RateLimitResponse and its parts.
-const (
-	responseCode     = 1
-	responseStatuses = 2
-	responseHeaders  = 3
-	responseMetadata = 6
-
-	statusCode      = 1
-	statusLimit     = 2
-	statusRemaining = 3
-	statusReset     = 4
-
-	limitRequests   = 1
-	limitUnit       = 2
-	limitName       = 3
-	limitMultiplier = 4
-
-	durationSeconds = 1
-
-	headerKey   = 1
-	headerValue = 2
 )
 
 // encode writes the answer as a RateLimitResponse to c.out.
@@ -53,13 +24,6 @@ func (c *call) encode() {
 	}
 	b = c.appendHeaders(b, speaker)
 	c.out = c.appendMetadata(b)
-}
-
-func overallCode(denied bool) uint64 {
-	if denied {
-		return codeOverLimit
-	}
-	return codeOK
 }
 
 // appendStatus appends a descriptor's DescriptorStatus. s stands for its limits; nil = it has none.
@@ -81,15 +45,6 @@ func (c *call) appendStatus(b []byte, o *descriptor.Outcome, s *limiter.LimitSta
 	return end(b, mark)
 }
 
-// unlimited reports whether no limit bounds the descriptor: its rule is unlimited, or every limit
-// that it consumes is.
-func (c *call) unlimited(o *descriptor.Outcome) bool {
-	if o.Kind == descriptor.Takes {
-		return o.Count > 0 && !c.missing(o) && !c.verdict.denied && c.verdict.policy == limiter.Unset
-	}
-	return o.Kind == descriptor.Unlimited
-}
-
 // appendLimit appends a RateLimit. Numbers beyond the range of protobuf are cut.
 func appendLimit(b []byte, l *limiter.Limit) []byte {
 	b, mark := begin(b, statusLimit)
@@ -106,25 +61,6 @@ func appendLimit(b []byte, l *limiter.Limit) []byte {
 	return end(b, mark)
 }
 
-// resetSeconds is [timeToReset] in whole seconds.
-func resetSeconds(s *limiter.LimitStatus) (seconds int64, ok bool) {
-	reset, ok := timeToReset(s)
-	return ceilSeconds(reset), ok
-}
-
-// timeToReset returns the time until the request would be admitted. If its limit did not deny it,
-// that is the time until the bucket is full. ok is false when it never will be.
-func timeToReset(s *limiter.LimitStatus) (reset time.Duration, ok bool) {
-	switch {
-	case !s.Exceeded:
-		return s.Reset, true
-	case s.Never:
-		return 0, false
-	default:
-		return max(time.Millisecond, s.RetryAfter), true
-	}
-}
-
 // readHeaders calls f for each response header of an encoded answer.
 func readHeaders(answer []byte, f func(name, value string)) {
 	for m := (message{answer, string(answer)}); len(m.raw) > 0; {
@@ -139,4 +75,18 @@ func readHeaders(answer []byte, f func(name, value string)) {
 			f(e.Key, e.Value)
 		}
 	}
+}
+
+// answer is an encoded RateLimitResponse, with the properties that transports need.
+type answer struct {
+	data   []byte
+	denied bool
+}
+
+// Denied reports whether the answer is a denial.
+func (a *answer) Denied() bool { return a.denied }
+
+// answer returns a copy of the encoded answer, as the call is used again before grpc has sent it.
+func (c *call) answer() *answer {
+	return &answer{data: slices.Clone(c.out), denied: c.verdict.denied}
 }

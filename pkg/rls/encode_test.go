@@ -32,7 +32,7 @@ func decoded(t *testing.T, wire []byte) *rlsv3.RateLimitResponse {
 func TestEncodeLengths(t *testing.T) {
 	for n := range 400 {
 		text := strings.Repeat("a", min(n, maxText/2))
-		c := call{request: request{in: descriptor.Call{Domain: text}}, verdict: verdict{denied: true, reason: text + strings.Repeat("b", n%9)}}
+		c := call{request: request{in: descriptor.Call{Domain: text}}, ruling: ruling{verdict: verdict{denied: true, reason: text + strings.Repeat("b", n%9)}}}
 		for range n {
 			c.plan.Outcomes = append(c.plan.Outcomes, descriptor.Outcome{Kind: descriptor.Unlimited})
 		}
@@ -54,7 +54,7 @@ func TestEncodeLengths(t *testing.T) {
 // Numbers beyond the range of protobuf are cut, but not in headers.
 func TestEncodeGreatNumbers(t *testing.T) {
 	huge := limiter.Custom("huge", limiter.MaxTokens, limiter.MaxTokens, 366*24*time.Hour)
-	c := call{
+	c := call{ruling: ruling{
 		options: Options{Headers: Headers{RetryAfter: true, XRateLimit: true}},
 		plan: descriptor.Plan{
 			Outcomes: []descriptor.Outcome{{Kind: descriptor.Takes, Count: 1}},
@@ -64,7 +64,7 @@ func TestEncodeGreatNumbers(t *testing.T) {
 			Limit: &huge, Available: limiter.MaxTokens * limiter.Milli, Exceeded: true, RetryAfter: math.MaxInt64,
 		}}},
 		verdict: verdict{denied: true, reason: "limit_exhausted"},
-	}
+	}}
 	c.encode()
 	const longest = math.MaxInt64/int64(time.Second) + 1
 	got := decoded(t, c.out).GetStatuses()[0]

@@ -9,6 +9,9 @@ import (
 // "...".
 const maxText = 256
 
+// maxNameLength bounds the bytes of a name that tell it apart from others.
+const maxNameLength = 64
+
 const hexDigits = "0123456789abcdef"
 
 // appendEscaped appends text as UTF-8 without control characters. A byte that is not part of a
@@ -48,4 +51,16 @@ func appendToken(b []byte, name string) []byte {
 		}
 	}
 	return b
+}
+
+// cut returns the part of a name that counts.
+func cut(name string) string { return name[:min(len(name), maxNameLength)] }
+
+// shown returns a name for the log: printable, and cut if it is long.
+func shown(name string) string {
+	text := string(appendEscaped(nil, cut(name)))
+	if len(name) > maxNameLength {
+		text += "..."
+	}
+	return text
 }

@@ -5,7 +5,6 @@ import (
 	"log/slog"
 	"runtime"
 	"runtime/debug"
-	"slices"
 	"time"
 
 	// Server reflection shows its file descriptor.
@@ -16,17 +15,6 @@ import (
 	"google.golang.org/grpc/encoding/proto"
 	"google.golang.org/grpc/mem"
 	"google.golang.org/grpc/status"
-)
-
-const (
-	// MaxMessage is the largest request that is read, in bytes: 1 MiB. That is far above the
-	// headers that a gateway lets through. A larger one is denied under every policy. With an error
-	// or a policy, a client could pass by making its headers large.
-	MaxMessage = 1 << 20
-	// MaxReceived is the largest request that is answered at all, in bytes: 16 MiB. By default
-	// Envoy lets through 60 KiB of headers, and never more than 8 MiB. To exceed the bound it would
-	// need 2 copies of all headers at that most, or 273 at the default.
-	MaxReceived = 16 << 20
 )
 
 // ServiceName is the name of the service, under which it reports its health.
@@ -62,6 +50,7 @@ type unaryServer interface {
 }
 
 func shouldRateLimit(srv any, ctx context.Context, dec func(any) error, interceptor grpc.UnaryServerInterceptor) (any, error) { //nolint:revive // grpc wants the context second
+
 	out, err := srv.(unaryServer).unary(ctx, dec, interceptor) // grpc has checked the type
 	if err != nil {
 		return nil, err // out would be a nil *answer in an interface that is not nil
@@ -82,7 +71,7 @@ func (s *Service) unary(ctx context.Context, dec func(any) error, interceptor gr
 	switch bytes := s.bytes.Add(size); {
 	case s.inFlight.Add(1) > s.max:
 		s.metrics.errors.WithLabelValues("overloaded").Inc()
-		s.trouble(ctx, eventOverloaded, "")
+		s.log.trouble(ctx, eventOverloaded, "")
 		return s.fallback(reasonOverloaded), nil
 	case bytes > s.maxBytes && size > smallMessage:
 		return s.tooLarge(ctx, "too many large requests at a time"), nil
@@ -90,7 +79,7 @@ func (s *Service) unary(ctx context.Context, dec func(any) error, interceptor gr
 	defer func() {
 		if cause := recover(); cause != nil {
 			s.metrics.errors.WithLabelValues("panic").Inc()
-			s.trouble(ctx, eventPanic, "", slog.Any("cause", cause), slog.String("stack", string(debug.Stack())))
+			s.log.trouble(ctx, eventPanic, "", slog.Any("cause", cause), slog.String("stack", string(debug.Stack())))
 			out, err = s.fallback(reasonFailed), nil
 		}
 	}()
@@ -116,20 +105,6 @@ func (s *Service) intercept(ctx context.Context, now time.Time, c *call, interce
 		return nil, status.Errorf(codes.Internal, "an interceptor replaced the answer by a %T", out)
 	}
 	return a, nil
-}
-
-// answer is an encoded RateLimitResponse, with the properties that transports need.
-type answer struct {
-	data   []byte
-	denied bool
-}
-
-// Denied reports whether the answer is a denial.
-func (a *answer) Denied() bool { return a.denied }
-
-// answer returns a copy of the encoded answer, as the call is used again before grpc has sent it.
-func (c *call) answer() *answer {
-	return &answer{data: slices.Clone(c.out), denied: c.verdict.denied}
 }
 
 // codec codes the messages of the service itself, and leaves every other message to the standard

@@ -10,21 +10,6 @@ import (
 	"github.com/ratelimit/ratelimit/pkg/tokenbucket"
 )
 
-// Headers are the response headers of an answer; docs/headers.md has the exact meaning of each.
-// Limits that a call does not consume have none.
-type Headers struct {
-	RetryAfter bool          // retry-after, on denials that end with time
-	XRateLimit bool          // x-ratelimit-limit, -remaining and -reset, of the tightest limit
-	OpenAI     OpenAIHeaders // x-ratelimit-limit-requests and so on, of two limits side by side
-	IETF       bool          // ratelimit-policy and ratelimit, with an item for each name of a limit
-}
-
-// OpenAIHeaders are the names of the limits for OpenAI's headers; "" = none.
-type OpenAIHeaders struct {
-	Requests string // x-ratelimit-limit-requests, -remaining-requests and -reset-requests
-	Tokens   string // x-ratelimit-limit-tokens, -remaining-tokens and -reset-tokens
-}
-
 // appendHeaders appends the response headers. s stands for the limits of the call; nil = it has
 // none.
 func (c *call) appendHeaders(b []byte, s *limiter.LimitStatus) []byte {
@@ -48,15 +33,6 @@ func (c *call) appendHeaders(b []byte, s *limiter.LimitStatus) []byte {
 		b = appendIETF(b, c.decision.Statuses)
 	}
 	return b
-}
-
-// retryAfter returns the whole seconds after which the call would be admitted. It returns 0 if the
-// call was admitted, never will be, or the time is unknown.
-func (c *call) retryAfter() int64 {
-	if !c.verdict.denied || c.decision.Reason != limiter.ReasonExhausted {
-		return 0
-	}
-	return max(1, ceilSeconds(c.decision.RetryAfter))
 }
 
 func appendXRateLimit(b []byte, s *limiter.LimitStatus) []byte {

@@ -91,7 +91,7 @@ func TestFillSeconds(t *testing.T) {
 
 // answerTo is the answer to a call that consumes limits with these statuses.
 func answerTo(denied bool, statuses ...limiter.LimitStatus) *call {
-	c := &call{options: Options{Headers: everyHeader()}, verdict: verdict{denied: denied}}
+	c := &call{ruling: ruling{options: Options{Headers: everyHeader()}, verdict: verdict{denied: denied}}}
 	c.decision.Statuses = statuses
 	if denied {
 		c.decision.Reason = limiter.ReasonExhausted

@@ -2,6 +2,7 @@ package rls
 
 import (
 	"cmp"
+	"math"
 	"slices"
 
 	"github.com/ratelimit/ratelimit/pkg/descriptor"
@@ -77,24 +78,6 @@ func (c *call) appendDisabled(b []byte) []byte {
 	return b
 }
 
-// denier returns the tightest status that denied; nil when no limit denied.
-func (c *call) denier() *limiter.LimitStatus {
-	if s := tightest(c.decision.Statuses); s != nil && s.Exceeded {
-		return s
-	}
-	return nil
-}
-
-// firstOver returns the outcome of the first descriptor that denied, or nil.
-func (c *call) firstOver() *descriptor.Outcome {
-	for i := range c.plan.Outcomes {
-		if o := &c.plan.Outcomes[i]; c.over(o) {
-			return o
-		}
-	}
-	return nil
-}
-
 func (c *call) appendStatusMetadata(b []byte, s *limiter.LimitStatus) []byte {
 	b = appendRule(b, c.outcomeOf(s.Take))
 	b = appendText(b, "entity", s.Entity)
@@ -131,6 +114,45 @@ func (c *call) appendShadows(b []byte) []byte {
 			b = appendText(b, "limit", r.limit)
 		}
 		b = appendBool(b, "would_deny", true)
+		b = end(end(b, object), item)
+	}
+	return end(end(end(b, list), value), field)
+}
+
+// appendReserved appends the reservation with its id.
+func (c *call) appendReserved(b []byte) []byte {
+	if !c.reserved.any {
+		return b
+	}
+	b = appendNumber(b, "reserved", int64(min(c.reserved.hits, math.MaxInt64))) // #nosec G115 -- it fits
+	if c.reserved.id != "" {
+		b = appendID(b, c.reserved.id)
+	}
+	return b
+}
+
+// appendID appends the id unchanged, as a cut or escaped id could not be settled. No character of
+// an id needs escaping.
+func appendID(b []byte, id string) []byte {
+	b, field, value := beginField(b, "reservation_id")
+	b, mark := begin(b, valueString)
+	b = append(b, id...)
+	return end(end(end(b, mark), value), field)
+}
+
+// appendSettlements appends the result of each settlement.
+func (c *call) appendSettlements(b []byte) []byte {
+	if len(c.settlements) == 0 {
+		return b
+	}
+	b, field, value := beginField(b, "settlements")
+	b, list := begin(b, valueList)
+	for i, s := range c.settlements {
+		var item, object int
+		b, item = begin(b, listValues)
+		b, object = begin(b, valueStruct)
+		b = appendText(b, "rule", c.plan.Outcomes[c.plan.Settlements[i].Descriptor].Rule.Name())
+		b = appendText(b, "result", s.result)
 		b = end(end(b, object), item)
 	}
 	return end(end(end(b, list), value), field)

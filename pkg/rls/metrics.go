@@ -1,13 +1,11 @@
 package rls
 
 import (
-	"cmp"
 	"fmt"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 
-	"github.com/ratelimit/ratelimit/pkg/descriptor"
 	"github.com/ratelimit/ratelimit/pkg/limiter"
 )
 
@@ -71,106 +69,4 @@ func (m *metrics) lateDecision(denied bool) {
 		result = "denied"
 	}
 	m.late.WithLabelValues(result).Inc()
-}
-
-func (s *ruleSeries) result(result int) { s.results[result].Add(1) }
-
-func (s *ruleSeries) denied(limit, reason string) { s.denials.add(denialKey{limit, reason}, 1) }
-
-func (s *ruleSeries) charge(mode limiter.Mode, result string) {
-	s.charges.add(chargeKey{chargeKind(mode), result}, 1)
-}
-
-func chargeKind(mode limiter.Mode) string {
-	if mode == limiter.Refund {
-		return "refund"
-	}
-	return "charge"
-}
-
-// of returns the series of an outcome.
-func (st *state) of(c *call, o *descriptor.Outcome) *ruleSeries {
-	switch {
-	case o.Rule != nil:
-		return st.series.matched[o.Rule.Index()]
-	case c.plan.Domain != nil:
-		return st.series.unmatched[c.plan.Domain.Name()]
-	default:
-		return st.series.unknown
-	}
-}
-
-// count counts the call's descriptors and shadows.
-func (m *metrics) count(st *state, c *call) {
-	for i := range c.plan.Outcomes {
-		o := &c.plan.Outcomes[i]
-		c.count(o, st.of(c, o))
-	}
-	for i, settled := range c.settlements {
-		rule := c.plan.Outcomes[c.plan.Settlements[i].Descriptor].Rule
-		st.series.matched[rule.Index()].settlements.add(settled.result, 1)
-	}
-	if c.reserved.result != "" {
-		m.reservations.WithLabelValues(c.reserved.result).Inc()
-	}
-	for _, sh := range c.shadows {
-		result := resultShadowAllowed
-		if sh.denied {
-			result = resultShadowDenied
-		}
-		st.series.matched[sh.rule.Index()].result(result)
-	}
-}
-
-// count counts a descriptor.
-func (c *call) count(o *descriptor.Outcome, s *ruleSeries) {
-	switch {
-	case o.Kind == descriptor.Settles: // counted by its result
-	case o.Mode != limiter.Consume:
-		s.charge(o.Mode, c.booking(o))
-		if c.over(o) {
-			s.denied(c.denial(o))
-		}
-	case c.over(o):
-		s.result(resultDenied)
-		s.denied(c.denial(o))
-	case o.Kind == descriptor.Unmatched:
-		s.result(resultUnmatched)
-	case o.Kind == descriptor.Unlimited:
-		s.result(resultUnlimited)
-	case c.verdict.denied:
-		s.result(resultWithheld)
-	case c.verdict.policy != limiter.Unset:
-		s.result(resultFallback)
-	default:
-		s.result(resultAllowed)
-	}
-}
-
-// booking returns the result of the descriptor's charges or refunds.
-func (c *call) booking(o *descriptor.Outcome) string {
-	if c.missing(o) || o.Why != "" {
-		return bookingLost
-	}
-	return cmp.Or(c.verdict.unbooked, bookingDone)
-}
-
-// denial returns the limit that denied the descriptor, "" for none, and the reason.
-func (c *call) denial(o *descriptor.Outcome) (limit, reason string) {
-	if s := tightest(c.statuses(o)); s != nil && s.Exceeded {
-		if s.Never {
-			return s.Limit.Name, limiter.ReasonExceedsCapacity.String()
-		}
-		return s.Limit.Name, limiter.ReasonExhausted.String()
-	}
-	switch {
-	case o.Kind == descriptor.Denied:
-		return "", o.Why
-	case o.Kind == descriptor.Unmatched:
-		return "", reasonUnmatched
-	case c.missing(o):
-		return c.decision.MissingLimit, c.verdict.reason
-	default:
-		return "", c.verdict.reason
-	}
 }

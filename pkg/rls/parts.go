@@ -8,19 +8,11 @@ import (
 
 	"github.com/ratelimit/ratelimit/pkg/descriptor"
 	"github.com/ratelimit/ratelimit/pkg/limiter"
-	"github.com/ratelimit/ratelimit/pkg/tokenbucket"
 )
 
 // maxParts is the most requests for the takes of one call. Each leaves out the quotas found over
 // their limit. A call that is not decided after the last one is denied.
 const maxParts = 3
-
-// part is a request for some of the takes of a plan, and the working memory for it.
-type part struct {
-	request limiter.Request
-	index   []int                 // index in the plan of each of its takes
-	others  []limiter.LimitStatus // of the takes that are not in it
-}
 
 // takeInParts decides a call of envoyproxy/ratelimit descriptors in which a charge answers, or a
 // limit is a quota. It books charges and refunds first, even if the call is denied. Unless that
@@ -91,29 +83,6 @@ func (s *Service) askPart(ctx context.Context, now time.Time, c *call, pick func
 	d.Statuses = append(d.Statuses, p.others...)
 	slices.SortStableFunc(d.Statuses, func(a, b limiter.LimitStatus) int { return cmp.Compare(a.Take, b.Take) })
 	return true
-}
-
-// judge marks the limits without enough tokens for the charges of the call.
-func (c *call) judge() { judge(&c.plan.Request, &c.decision) }
-
-// judge makes the statuses of charges like those of takes. A limit denies when its balance is below
-// zero after the charge. It admits the same amount again when the balance has grown to it.
-func judge(req *limiter.Request, d *limiter.Decision) {
-	for i := range d.Statuses {
-		s := &d.Statuses[i]
-		t := &req.Takes[s.Take]
-		if t.Mode != limiter.Charge || s.Available >= 0 {
-			continue
-		}
-		for _, consumed := range t.Consume {
-			if consumed.Limit == s.Limit.Name {
-				s.Requested = consumed.Amount
-			}
-		}
-		retry, ok := tokenbucket.Bucket{Tokens: s.Available}.RetryAfter(s.Limit.Params(), s.Requested, 0)
-		s.Exceeded, s.Never, s.RetryAfter = true, !ok, time.Duration(retry)*time.Millisecond
-		d.Admitted = false
-	}
 }
 
 // concludes reports whether the statuses so far deny the call, and then sets the verdict. They deny

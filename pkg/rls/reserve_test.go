@@ -16,7 +16,6 @@ import (
 
 	"github.com/ratelimit/ratelimit/pkg/descriptor"
 	"github.com/ratelimit/ratelimit/pkg/embedded"
-	"github.com/ratelimit/ratelimit/pkg/ledger"
 	"github.com/ratelimit/ratelimit/pkg/limiter"
 	"github.com/ratelimit/ratelimit/pkg/reservation"
 	"github.com/ratelimit/ratelimit/pkg/rls"
@@ -82,7 +81,7 @@ func newReplica(t *testing.T, store limiter.Store, ring *reservation.Keyring) *e
 	if err != nil {
 		t.Fatal(err)
 	}
-	books, err := ledger.New(ledger.Config{Limiter: l, Local: true})
+	books, err := reservation.NewLedger(reservation.LedgerConfig{Limiter: l, Local: true})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -179,3 +179,18 @@ func expectedOf(r *descriptor.Rule) []int {
 		return []int{resultAllowed, resultFallback, resultDenied, resultWithheld}
 	}
 }
+
+func (s *ruleSeries) result(result int) { s.results[result].Add(1) }
+
+func (s *ruleSeries) denied(limit, reason string) { s.denials.add(denialKey{limit, reason}, 1) }
+
+func (s *ruleSeries) charge(mode limiter.Mode, result string) {
+	s.charges.add(chargeKey{chargeKind(mode), result}, 1)
+}
+
+func chargeKind(mode limiter.Mode) string {
+	if mode == limiter.Refund {
+		return "refund"
+	}
+	return "charge"
+}

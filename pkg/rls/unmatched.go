@@ -8,8 +8,8 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/ratelimit/ratelimit/internal/nearname"
 	"github.com/ratelimit/ratelimit/pkg/descriptor"
+	"github.com/ratelimit/ratelimit/pkg/limiter"
 )
 
 const (
@@ -22,8 +22,8 @@ const (
 	unmatchedPause = time.Second
 	// unmatchedSlots is the number of names of a kind that are remembered; a power of two.
 	unmatchedSlots = 256
-	// maxNamed bounds the names in a line. maxNameLength bounds the bytes that tell names apart.
-	maxNamed, maxNameLength = 16, 64
+	// maxNamed bounds the names in a line.
+	maxNamed = 16
 )
 
 // unmatchedLog warns of descriptors that no rule matches. These are likely mistakes of a
@@ -125,7 +125,7 @@ func (l *unmatchedLog) log(ctx context.Context, line int, c *call, rules *descri
 		for _, d := range rules.Domains() {
 			names = append(names, d.Name())
 		}
-		if near := nearname.Closest(cut(c.in.Domain), names); near != "" {
+		if near := limiter.ClosestName(cut(c.in.Domain), names); near != "" {
 			attrs = append(attrs, slog.String("did_you_mean", shown(near)))
 		}
 		attrs = append(attrs, slog.Any("domains", names[:min(len(names), maxNamed)]))
@@ -138,16 +138,4 @@ func (l *unmatchedLog) log(ctx context.Context, line int, c *call, rules *descri
 		attrs = append(attrs, slog.Any("keys", keys))
 		l.logger.LogAttrs(ctx, slog.LevelWarn, "no rule matches a descriptor; `ratelimit explain` shows the nearest", attrs...)
 	}
-}
-
-// cut returns the part of a name that counts.
-func cut(name string) string { return name[:min(len(name), maxNameLength)] }
-
-// shown returns a name for the log: printable, and cut if it is long.
-func shown(name string) string {
-	text := string(appendEscaped(nil, cut(name)))
-	if len(name) > maxNameLength {
-		text += "..."
-	}
-	return text
 }

@@ -84,3 +84,39 @@ func appendText(b []byte, name, text string) []byte {
 	b = appendEscaped(b, text)
 	return end(end(end(b, mark), value), field)
 }
+
+// Codes of RateLimitResponse. Zero is UNKNOWN, which Envoy reads as OK, and is never sent.
+const (
+	codeOK        = 1
+	codeOverLimit = 2
+)
+
+// Fields of envoy.service.ratelimit.v3.RateLimitResponse and its parts.
+const (
+	responseCode     = 1
+	responseStatuses = 2
+	responseHeaders  = 3
+	responseMetadata = 6
+
+	statusCode      = 1
+	statusLimit     = 2
+	statusRemaining = 3
+	statusReset     = 4
+
+	limitRequests   = 1
+	limitUnit       = 2
+	limitName       = 3
+	limitMultiplier = 4
+
+	durationSeconds = 1
+
+	headerKey   = 1
+	headerValue = 2
+)
+
+func overallCode(denied bool) uint64 {
+	if denied {
+		return codeOverLimit
+	}
+	return codeOK
+}

@@ -13,7 +13,6 @@ const (
 	logicalLog         = "AggregatorLog"
 	logicalDeadLetters = "AggregatorDeadLetters"
 	logicalSource      = "AggregatorSource"
-	logicalArchive     = "AuditArchive"
 
 	parameterBucket = "AggregatorCodeBucket"
 	parameterKey    = "AggregatorCodeKey"

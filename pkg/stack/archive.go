@@ -1,5 +1,8 @@
 package stack
 
+// logicalArchive is the logical name of the bucket of expired audit events.
+const logicalArchive = "AuditArchive"
+
 // archivePrefix is where the audit events are in the bucket.
 const archivePrefix = "audit"
 

@@ -6,12 +6,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
-
-	"github.com/ratelimit/ratelimit/pkg/limiter"
 )
-
-// ErrInvalid is wrapped by errors that only other options help against.
-var ErrInvalid = errors.New("invalid")
 
 const (
 	maxNamespace  = 200  // bytes of the name of a namespace
@@ -23,32 +18,16 @@ const (
 var logDays = []int{1, 3, 5, 7, 14, 30, 60, 90, 120, 150, 180, 365, 400, 545, 731, 1096, 1827, 2192, 2557, 2922, 3288, 3653}
 
 var (
-	nameForm    = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9-]{2,127}$`)
-	idForm      = regexp.MustCompile(`^[A-Za-z0-9_-]{11}$`)
-	topicForm   = regexp.MustCompile(`^arn:aws[a-z-]*:sns:[a-z0-9-]+:\d{12}:[A-Za-z0-9_.-]{1,256}$`)
-	roleForm    = regexp.MustCompile(`^arn:aws[a-z-]*:iam::\d{12}:role/[\w+=,.@/-]{1,512}$`)
-	policyForm  = regexp.MustCompile(`^arn:aws[a-z-]*:iam::(?:\d{12}|aws):policy/[\w+=,.@/-]{1,512}$`)
-	streamForm  = regexp.MustCompile(`^arn:aws[a-z-]*:dynamodb:[a-z0-9-]+:\d{12}:table/[A-Za-z0-9_.-]+/stream/[0-9T:.-]+$`)
-	iamNameForm = regexp.MustCompile(`^[\w+=,.@-]+$`)
+	nameForm   = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9-]{2,127}$`)
+	idForm     = regexp.MustCompile(`^[A-Za-z0-9_-]{11}$`)
+	topicForm  = regexp.MustCompile(`^arn:aws[a-z-]*:sns:[a-z0-9-]+:\d{12}:[A-Za-z0-9_.-]{1,256}$`)
+	roleForm   = regexp.MustCompile(`^arn:aws[a-z-]*:iam::\d{12}:role/[\w+=,.@/-]{1,512}$`)
+	policyForm = regexp.MustCompile(`^arn:aws[a-z-]*:iam::(?:\d{12}|aws):policy/[\w+=,.@/-]{1,512}$`)
+	streamForm = regexp.MustCompile(`^arn:aws[a-z-]*:dynamodb:[a-z0-9-]+:\d{12}:table/[A-Za-z0-9_.-]+/stream/[0-9T:.-]+$`)
 	// configForm has no characters that a policy's resource takes for more than themselves.
 	configForm = regexp.MustCompile(`^s3://[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]/[A-Za-z0-9._=/-]{0,511}[A-Za-z0-9._=-]$`)
 	bucketForm = regexp.MustCompile(`^[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]$`)
 )
-
-// checker collects the mistakes of options.
-type checker struct{ problems []error }
-
-// want notes a problem unless ok.
-func (c *checker) want(ok bool, format string, args ...any) {
-	if !ok {
-		c.problems = append(c.problems, fmt.Errorf("%w: "+format, append([]any{ErrInvalid}, args...)...))
-	}
-}
-
-// between wants 0, for the default, or a number in a range.
-func (c *checker) between(option string, n, low, high int) {
-	c.want(n == 0 || low <= n && n <= high, "%s is %d; it must be %d to %d", option, n, low, high)
-}
 
 // Check reports every mistake in the options at once. The errors wrap [ErrInvalid].
 func (o Options) Check() error {
@@ -92,16 +71,6 @@ func (c *checker) alarms(a Alarms) {
 	c.between("alarms.throttles", a.Throttles, 1, 1_000_000)
 	c.between("alarms.duration_percent", a.DurationPercent, 1, 100)
 	c.between("alarms.lag_seconds", a.LagSeconds, 1, 24*60*60)
-}
-
-// windowNames returns the windows of usage.
-func windowNames() []string {
-	windows := limiter.UsageWindows()
-	names := make([]string, len(windows))
-	for i, w := range windows {
-		names[i] = w.String()
-	}
-	return names
 }
 
 func (c *checker) aggregator(o Options) {

@@ -17,9 +17,9 @@ import (
 	"github.com/aws/smithy-go"
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/ratelimit/ratelimit/internal/dynamofake"
 	"github.com/ratelimit/ratelimit/pkg/dynamo"
 	"github.com/ratelimit/ratelimit/pkg/stack"
+	"github.com/ratelimit/ratelimit/test/kit/dynamofake"
 )
 
 // cloud acts as CloudFormation with one stack, its table and its archive. Each read of a stack takes

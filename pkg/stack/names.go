@@ -27,6 +27,9 @@ func accesses() []access {
 	}
 }
 
+// processComponent names the policy and the role of an aggregator that runs as a process.
+const processComponent = "aggregate"
+
 // aggregatorComponent names the aggregator's role and function.
 const aggregatorComponent = "aggregator"
 

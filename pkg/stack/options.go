@@ -1,5 +1,9 @@
 package stack
 
+import (
+	"github.com/ratelimit/ratelimit/pkg/limiter"
+)
+
 // Options are those of one stack. The zero value of each field but Name is its default.
 // [Options.Check] says which values are allowed.
 type Options struct {
@@ -191,4 +195,14 @@ func (o Options) withDefaults() Options {
 		o.Aggregator.Windows = windowNames()
 	}
 	return o
+}
+
+// windowNames returns the windows of usage.
+func windowNames() []string {
+	windows := limiter.UsageWindows()
+	names := make([]string, len(windows))
+	for i, w := range windows {
+		names[i] = w.String()
+	}
+	return names
 }

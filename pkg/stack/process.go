@@ -6,9 +6,7 @@ import (
 )
 
 const (
-	// processComponent names the policy and the role of an aggregator that runs as a process.
-	processComponent = "aggregate"
-	logicalProcess   = "Aggregate"
+	logicalProcess = "Aggregate"
 
 	streamKeys = "_/STREAM#*" // leases of the stream's shards
 )

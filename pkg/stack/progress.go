@@ -5,21 +5,11 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/cloudformation"
 	"github.com/aws/aws-sdk-go-v2/service/cloudformation/types"
 )
-
-// Event is one of a stack that changes.
-type Event struct {
-	Time     time.Time
-	Resource string // logical name; the stack's own name for the stack
-	Kind     string // such as AWS::DynamoDB::Table
-	Status   string // such as CREATE_IN_PROGRESS
-	Reason   string // "" = none is given
-}
 
 // follower reports the events of one change of a stack.
 type follower struct {

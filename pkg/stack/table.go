@@ -136,3 +136,7 @@ func pruned(value any) any {
 	}
 	return value
 }
+
+func (t *builder) scope(space string) scope {
+	return scope{table: t.tableARN(""), indexes: t.tableARN("/index/*"), space: space}
+}

@@ -8,14 +8,6 @@ import (
 	"gopkg.in/yaml.v3"
 )
 
-// builder collects the sections of a template.
-type builder struct {
-	o          Options // with defaults
-	parameters object
-	resources  object
-	outputs    object
-}
-
 // Template is a template of CloudFormation.
 type Template struct{ root object }
 
@@ -73,10 +65,6 @@ func newTemplate(root object) (*Template, error) {
 		return nil, err
 	}
 	return &Template{plain}, nil
-}
-
-func (t *builder) output(name, description string, value any) {
-	t.outputs[name] = object{"Description": description, "Value": value}
 }
 
 // JSON returns the template as JSON in one line.
@@ -139,4 +127,28 @@ func optionsOf(body string) (Options, error) {
 		return Options{}, fmt.Errorf("%w: the stack has options of another version of the program: %w", ErrInvalid, err)
 	}
 	return o, nil
+}
+
+// addIAM adds the policies, and the roles that are asked for.
+func (t *builder) addIAM() {
+	if t.o.IAM.Off {
+		return
+	}
+	whole := t.scope(anySpace)
+	for _, a := range accesses() {
+		policy := a.logical + "Policy"
+		t.policy(policy, a.component, "", a.document(whole))
+		if t.o.IAM.Roles {
+			t.role(a.logical+"Role", a.component, t.trust(), object{"ManagedPolicyArns": []any{ref(policy)}})
+		}
+	}
+	t.addProcess()
+	for _, n := range t.o.IAM.Namespaces {
+		if n.ID == "" {
+			continue
+		}
+		for _, a := range accesses() {
+			t.policy(a.logical+"Policy"+n.logical(), a.component+"-"+n.ID, fmt.Sprintf(" of the namespace %.40q", n.Name), a.document(t.scope(n.ID)))
+		}
+	}
 }

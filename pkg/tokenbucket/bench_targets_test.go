@@ -7,8 +7,8 @@ import (
 	"os"
 	"testing"
 
-	"github.com/ratelimit/ratelimit/internal/benchtable"
 	"github.com/ratelimit/ratelimit/pkg/tokenbucket"
+	"github.com/ratelimit/ratelimit/test/kit/benchtable"
 )
 
 // TestBenchTargets measures the performance that this package promises; make bench runs it.

@@ -14,11 +14,10 @@ import (
 	"testing"
 	"time"
 
+	rlsv3 "github.com/envoyproxy/go-control-plane/envoy/service/ratelimit/v3"
 	"google.golang.org/grpc"
 
-	rlsv3 "github.com/envoyproxy/go-control-plane/envoy/service/ratelimit/v3"
-
-	"github.com/ratelimit/ratelimit/internal/rawgrpc"
+	"github.com/ratelimit/ratelimit/test/kit/rawgrpc"
 )
 
 // raw returns a client that is not in order.

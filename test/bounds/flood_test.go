@@ -12,7 +12,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/ratelimit/ratelimit/internal/rawgrpc"
+	"github.com/ratelimit/ratelimit/test/kit/rawgrpc"
 )
 
 // attackVariable is in the environment of an attacker: address, connections, how long.

@@ -14,7 +14,8 @@ import (
 	core "k8s.io/api/core/v1"
 	"sigs.k8s.io/yaml"
 
-	"github.com/ratelimit/ratelimit/internal/dynamotest"
+	"github.com/ratelimit/ratelimit/test/envoytest"
+	"github.com/ratelimit/ratelimit/test/kit/dynamotest"
 )
 
 // The containers of a fleet with an aggregator run on a table: the aggregator's has the arguments,
@@ -23,7 +24,7 @@ import (
 func TestAggregatorRuns(t *testing.T) {
 	server, table := dynamotest.Start(t), dynamotest.TableName(t)
 	v := with(modes(t)["fleet"], "store.dynamodb", values{"table": table, "endpoint": server.URL})
-	program, objects := os.Getenv(programVariable), rendered(t, v)
+	program, objects := os.Getenv(envoytest.ProgramVariable), rendered(t, v)
 	files := configFiles(t, objects)
 	files["ratelimit.yaml"] = strings.Replace(files["ratelimit.yaml"], "    endpoint:", "    create_table: true\n    endpoint:", 1) // as the stack does
 	service := run(t, program, objects)

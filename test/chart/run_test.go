@@ -17,6 +17,8 @@ import (
 	"time"
 
 	core "k8s.io/api/core/v1"
+
+	"github.com/ratelimit/ratelimit/test/envoytest"
 )
 
 // configFiles returns the files of the only ConfigMap.
@@ -60,7 +62,7 @@ func wantInOrder(t *testing.T, files map[string]string) {
 	t.Helper()
 	dir := t.TempDir()
 	mountConfig(t, dir, "..1", files)
-	check := exec.CommandContext(t.Context(), os.Getenv(programVariable), "check", "--config", filepath.Join(dir, "ratelimit.yaml"))
+	check := exec.CommandContext(t.Context(), os.Getenv(envoytest.ProgramVariable), "check", "--config", filepath.Join(dir, "ratelimit.yaml"))
 	out, err := check.CombinedOutput()
 	if err != nil {
 		t.Errorf("%v\n%s", err, out)
@@ -258,7 +260,7 @@ func await(t *testing.T, event string, done func() error) {
 // changes.
 func TestContainerRuns(t *testing.T) {
 	t.Parallel()
-	program := os.Getenv(programVariable)
+	program := os.Getenv(envoytest.ProgramVariable)
 	for name, socket := range map[string]string{"memory": "/run/ratelimit/own/admin.sock", "durable": "/var/lib/ratelimit/data/admin.sock"} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -333,11 +335,15 @@ func stops(t *testing.T, r *running) {
 
 // The grace period of the pods has room for all that the program waits for at its end.
 func TestGracePeriod(t *testing.T) {
-	source := readFile(t, "..", "..", "cmd", "ratelimit", "service.go")
+	server := filepath.Join("..", "..", "internal", "server")
+	var source string // of the files that begin and end the service
+	for _, name := range []string{"build.go", "run.go", "service.go"} {
+		source += readFile(t, server, name)
+	}
 	seconds := func(name string) time.Duration {
 		said := regexp.MustCompile(name + `(\d+ \* )?time\.Second`).FindStringSubmatch(source)
 		if said == nil {
-			t.Fatalf("cmd/ratelimit/service.go does not say %q", name)
+			t.Fatalf("internal/server does not say %q", name)
 		}
 		step, err := time.ParseDuration(cmp.Or(strings.TrimSuffix(said[1], " * "), "1") + "s")
 		if err != nil {

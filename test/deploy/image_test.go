@@ -66,7 +66,7 @@ func checkBuild(s *instructions.Stage) error {
 			}
 		}
 	}
-	for _, part := range []string{"CGO_ENABLED=0", "GOOS=$TARGETOS", "GOARCH=$TARGETARCH", "-trimpath", "-buildid=", "-X main.version=$VERSION", "-o /ratelimit ./cmd/ratelimit"} {
+	for _, part := range []string{"CGO_ENABLED=0", "GOOS=$TARGETOS", "GOARCH=$TARGETARCH", "-trimpath", "-buildid=", "-X github.com/ratelimit/ratelimit/internal/command.version=$VERSION", "-o /ratelimit ./cmd/ratelimit"} {
 		if !strings.Contains(command, part) {
 			faults = append(faults, fmt.Errorf("the build lacks %s: %s", part, command))
 		}

@@ -41,9 +41,9 @@ func TestReleases(t *testing.T) {
 		if !slices.Contains(build.Env, "CGO_ENABLED=0") || !slices.Contains(build.Flags, "-trimpath") || build.Time != "{{ .CommitTimestamp }}" || len(build.Goos)*len(build.Goarch) < targets {
 			t.Errorf("build: %+v", build)
 		}
-		variable := regexp.MustCompile(`-X main\.(\w+)=`).FindStringSubmatch(build.Linker[0])
-		if variable == nil || !strings.Contains(readFile(t, build.Main, "version.go"), "\nvar "+variable[1]+" = ") {
-			t.Errorf("the linker sets %v, which %s does not have", variable, build.Main)
+		variable := regexp.MustCompile(`-X github\.com/ratelimit/ratelimit/([\w/]+)\.(\w+)=`).FindStringSubmatch(build.Linker[0])
+		if variable == nil || !strings.Contains(readFile(t, variable[1], "version.go"), "\nvar "+variable[2]+" = ") {
+			t.Errorf("the linker sets %v, which the program does not have", variable)
 		}
 	}
 	for i := range r.Archives[0].Files {

@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/ratelimit/ratelimit/internal/pagetest"
+	"github.com/ratelimit/ratelimit/test/kit/pagetest"
 )
 
 var (

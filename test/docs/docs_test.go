@@ -12,7 +12,7 @@ import (
 
 	"gopkg.in/yaml.v3"
 
-	"github.com/ratelimit/ratelimit/internal/pagetest"
+	"github.com/ratelimit/ratelimit/test/kit/pagetest"
 )
 
 var (

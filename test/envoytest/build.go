@@ -8,12 +8,14 @@ import (
 	"os/exec"
 	"path/filepath"
 	"testing"
+	"time"
 )
 
 // ProgramVariable is the environment variable with the service that the tests start. It is
-// built where none is named.
+// built where none is named. make names the one that it builds for all tests.
 const ProgramVariable = "RATELIMIT_PROGRAM"
 
+// upstreamVariable is that of the upstream.
 const upstreamVariable = "RATELIMIT_UPSTREAM"
 
 // Main builds the service, without the race detector, into a directory that every user may
@@ -34,6 +36,10 @@ func MainOfGateways(m interface{ Run() int }) int {
 	return mainWith(m, BuildPrograms)
 }
 
+// buildPatience is how long the programs may take to build: no -timeout of go test ends what
+// comes before the tests.
+const buildPatience = 10 * time.Minute
+
 func mainWith(m interface{ Run() int }, build func(ctx context.Context, dir string) error) int {
 	dir, err := os.MkdirTemp("", "ratelimit-test-")
 	if err == nil {
@@ -41,7 +47,9 @@ func mainWith(m interface{ Run() int }, build func(ctx context.Context, dir stri
 		err = os.Chmod(dir, 0o755) // for a service that runs as another user
 	}
 	if err == nil {
-		err = build(context.Background(), dir)
+		ctx, cancel := context.WithTimeout(context.Background(), buildPatience)
+		err = build(ctx, dir)
+		cancel()
 	}
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
@@ -52,7 +60,7 @@ func mainWith(m interface{ Run() int }, build func(ctx context.Context, dir stri
 
 // BuildPrograms builds the programs into dir and has [StartService] and
 // [StartUpstream] start them. The service has the race detector when the tests have
-// it. It is not built when RATELIMIT_PROGRAM names another one to test.
+// it. What RATELIMIT_PROGRAM and RATELIMIT_UPSTREAM name is not built.
 func BuildPrograms(ctx context.Context, dir string) error {
 	var flags []string
 	if raceDetector {
@@ -64,17 +72,18 @@ func BuildPrograms(ctx context.Context, dir string) error {
 	return build(ctx, upstreamVariable, filepath.Join(dir, "upstream"), "./examples/upstream")
 }
 
-// buildService builds the service into a directory, unless there is one to test.
+// buildService builds the service into a directory.
 func buildService(ctx context.Context, dir string, flags ...string) error {
-	if os.Getenv(ProgramVariable) != "" {
-		return nil
-	}
 	return build(ctx, ProgramVariable, filepath.Join(dir, "ratelimit"), "./cmd/ratelimit", flags...)
 }
 
-// build builds a package of the repository and puts the program's path in a variable. The
-// program's version is "dev", as pages have it, with any flags in the environment.
+// build builds a package of the repository and puts the program's path in a variable, unless
+// that names one. The program's version is "dev", as pages have it, with any flags in the
+// environment.
 func build(ctx context.Context, variable, program, pkg string, flags ...string) error {
+	if os.Getenv(variable) != "" {
+		return nil
+	}
 	root, err := Root()
 	if err != nil {
 		return err

@@ -7,8 +7,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/ratelimit/ratelimit/internal/dynamotest"
 	"github.com/ratelimit/ratelimit/test/envoytest"
+	"github.com/ratelimit/ratelimit/test/kit/dynamotest"
 )
 
 // composeFile returns a file of examples/compose with changes; each must find its place.

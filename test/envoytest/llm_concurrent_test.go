@@ -12,8 +12,8 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
-	"github.com/ratelimit/ratelimit/internal/dynamotest"
 	"github.com/ratelimit/ratelimit/test/envoytest"
+	"github.com/ratelimit/ratelimit/test/kit/dynamotest"
 )
 
 // 200 requests of one key run at the same time, each with an estimate of 1,000 tokens, and

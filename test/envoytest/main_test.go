@@ -4,8 +4,8 @@ import (
 	"os"
 	"testing"
 
-	"github.com/ratelimit/ratelimit/internal/dynamotest"
 	"github.com/ratelimit/ratelimit/test/envoytest"
+	"github.com/ratelimit/ratelimit/test/kit/dynamotest"
 )
 
 func TestMain(m *testing.M) { os.Exit(envoytest.MainOfGateways(onTable{m})) }

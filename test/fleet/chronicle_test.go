@@ -16,6 +16,7 @@ import (
 
 	"github.com/ratelimit/ratelimit/pkg/limiter"
 	"github.com/ratelimit/ratelimit/pkg/tokenbucket"
+	"github.com/ratelimit/ratelimit/test/kit/clocktest"
 )
 
 // entry is one decision on the bucket of a chronicle, with all that was answered.
@@ -147,7 +148,7 @@ func (c *chronicler) call(ctx context.Context, e entry) (entry, error) {
 		e.Outcome = uncertain
 	case errors.Is(err, limiter.ErrUnavailable):
 		e.Outcome = unavailable
-		pause(ctx, 20*time.Millisecond)
+		clocktest.Pause(ctx, 20*time.Millisecond)
 	case err != nil:
 		return e, err
 	case ok:

@@ -7,7 +7,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/ratelimit/ratelimit/internal/windows"
+	"github.com/ratelimit/ratelimit/test/kit/windows"
 )
 
 // Processes decide on a few buckets while calls are lost, late and refused, and while

@@ -7,8 +7,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/ratelimit/ratelimit/internal/dynamofake"
-	"github.com/ratelimit/ratelimit/internal/dynamotest"
+	"github.com/ratelimit/ratelimit/test/kit/dynamofake"
+	"github.com/ratelimit/ratelimit/test/kit/dynamotest"
 )
 
 // mostLate is how late a request is applied at most: long after its caller has given

@@ -8,11 +8,12 @@ import (
 	"testing"
 	"time"
 
-	"github.com/ratelimit/ratelimit/internal/dynamotest"
-	"github.com/ratelimit/ratelimit/internal/windows"
 	"github.com/ratelimit/ratelimit/pkg/dynamo"
 	"github.com/ratelimit/ratelimit/pkg/limiter"
 	"github.com/ratelimit/ratelimit/pkg/tokenbucket"
+	"github.com/ratelimit/ratelimit/test/kit/clocktest"
+	"github.com/ratelimit/ratelimit/test/kit/dynamotest"
+	"github.com/ratelimit/ratelimit/test/kit/windows"
 )
 
 // inTime is how soon a changed limit must be obeyed by every replica.
@@ -110,7 +111,7 @@ func (f *fleet) oblige(t *testing.T, work string, waited func(event) bool, do fu
 		}
 	}
 	do()
-	pause(t.Context(), rest)
+	clocktest.Pause(t.Context(), rest)
 	close(stop)
 	if err := <-ended; err != nil {
 		t.Fatalf("seed %d: %v", f.seed, err)

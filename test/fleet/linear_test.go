@@ -7,10 +7,10 @@ import (
 
 	"github.com/anishathalye/porcupine"
 
-	"github.com/ratelimit/ratelimit/internal/dynamotest"
 	"github.com/ratelimit/ratelimit/pkg/dynamo"
 	"github.com/ratelimit/ratelimit/pkg/limiter"
 	"github.com/ratelimit/ratelimit/pkg/tokenbucket"
+	"github.com/ratelimit/ratelimit/test/kit/dynamotest"
 )
 
 // The admissions of several processes on one bucket are those of one token bucket that is asked

@@ -5,8 +5,8 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/ratelimit/ratelimit/internal/windows"
 	"github.com/ratelimit/ratelimit/pkg/limiter"
+	"github.com/ratelimit/ratelimit/test/kit/windows"
 )
 
 // load is the load of replicas: kinds of calls, each with callers of its own, on a

@@ -10,6 +10,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/ratelimit/ratelimit/pkg/limiter"
+	"github.com/ratelimit/ratelimit/test/kit/clocktest"
 )
 
 // Names of the works of replicas while limits change. Each entity has a parent that
@@ -71,7 +72,7 @@ func (r *replica) ask(ctx context.Context, l *limiter.Limiter, call uint16, enti
 		Consume: []limiter.Consumption{{Limit: "rps", Amount: token}, {Limit: "extra", Amount: token}},
 	}}}
 	var d limiter.Decision
-	for pause(ctx, 5*time.Millisecond) {
+	for clocktest.Pause(ctx, 5*time.Millisecond) {
 		rec := record{Call: call, Amount: 1, From: time.Now().UnixMicro()}
 		before := r.ahead()
 		if err := l.Decide(ctx, r.now(), &req, &d); err != nil {
@@ -172,7 +173,7 @@ func (r *replica) changeFiles(ctx context.Context, l *limiter.Limiter) error {
 		if err := l.Use(ctx, snapshot); err != nil && ctx.Err() == nil {
 			return err
 		}
-		if !pause(ctx, 250*time.Millisecond) {
+		if !clocktest.Pause(ctx, 250*time.Millisecond) {
 			return nil
 		}
 	}

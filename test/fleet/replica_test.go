@@ -17,6 +17,7 @@ import (
 
 	"github.com/ratelimit/ratelimit/pkg/dynamo"
 	"github.com/ratelimit/ratelimit/pkg/limiter"
+	"github.com/ratelimit/ratelimit/test/kit/clocktest"
 )
 
 // jobVariable holds the job of a process that is a replica.
@@ -129,7 +130,7 @@ func (r *replica) setClock(ctx context.Context) error {
 		if _, err := r.store.Read(ctx, limiter.DefaultNamespace, refs, records); err != nil && ctx.Err() != nil {
 			return fmt.Errorf("the clock is not known: %+v: %w", r.clock.State(), err)
 		}
-		pause(ctx, 2*time.Millisecond)
+		clocktest.Pause(ctx, 2*time.Millisecond)
 	}
 }
 
@@ -204,7 +205,7 @@ func (r *replica) call(ctx context.Context, rnd *rand.Rand, kind int) error {
 	c := &r.load.calls[kind]
 	for r.claimed.Add(1) <= r.Decisions && (!c.busy || !r.calm.Load()) {
 		err := r.decide(ctx, rnd, kind)
-		if err == nil && c.pace > 0 && !pause(ctx, time.Duration(rnd.Int64N(int64(c.pace)))) {
+		if err == nil && c.pace > 0 && !clocktest.Pause(ctx, time.Duration(rnd.Int64N(int64(c.pace)))) {
 			err = ctx.Err()
 		}
 		switch {
@@ -234,7 +235,7 @@ func (r *replica) decide(ctx context.Context, rnd *rand.Rand, kind int) error {
 		case ctx.Err() != nil:
 			return fmt.Errorf("after %d of %d decisions: %w", r.decided.Load(), r.Decisions, err)
 		case errors.Is(err, limiter.ErrUnavailable), errors.Is(err, limiter.ErrUncertain):
-			if !pause(ctx, 50*time.Millisecond+time.Duration(rnd.Int64N(int64(100*time.Millisecond)))) {
+			if !clocktest.Pause(ctx, 50*time.Millisecond+time.Duration(rnd.Int64N(int64(100*time.Millisecond)))) {
 				return ctx.Err()
 			}
 		default:
@@ -264,24 +265,12 @@ func (r *replica) take(ctx context.Context, ops []limiter.Op, rec *record) error
 	return err
 }
 
-// pause waits for d or until ctx ends, and reports which.
-func pause(ctx context.Context, d time.Duration) bool {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return true
-	case <-ctx.Done():
-		return false
-	}
-}
-
 // readCatalog reads the limits of resources in batches until ctx ends. Each must be
 // there: limits that a batch answered in part leaves out must not count as absent.
 func (r *replica) readCatalog(ctx context.Context) error {
 	refs := catalogRefs()
 	records := make([]limiter.Record, len(refs))
-	for pause(ctx, 20*time.Millisecond) {
+	for clocktest.Pause(ctx, 20*time.Millisecond) {
 		_, err := r.store.Read(ctx, limiter.DefaultNamespace, refs, records)
 		switch {
 		case errors.Is(err, limiter.ErrUnavailable), errors.Is(err, limiter.ErrUncertain):

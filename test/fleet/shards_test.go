@@ -13,9 +13,10 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
-	"github.com/ratelimit/ratelimit/internal/dynamotest"
-	"github.com/ratelimit/ratelimit/internal/windows"
 	"github.com/ratelimit/ratelimit/pkg/limiter"
+	"github.com/ratelimit/ratelimit/test/kit/clocktest"
+	"github.com/ratelimit/ratelimit/test/kit/dynamotest"
+	"github.com/ratelimit/ratelimit/test/kit/windows"
 )
 
 // The entities whose buckets are split in the load "sharded".
@@ -99,7 +100,7 @@ func (f *fleet) runSharded(t *testing.T) []forms {
 	var all []forms
 	var whole time.Time
 	began := time.Now()
-	for calm, over := false, false; !over; pause(ctx, 40*time.Millisecond) {
+	for calm, over := false, false; !over; clocktest.Pause(ctx, 40*time.Millisecond) {
 		select {
 		case err := <-ended:
 			t.Fatalf("seed %d: the replicas ended: %v; their buckets had shards: %v", f.seed, err, all)

@@ -10,11 +10,12 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
-	"github.com/ratelimit/ratelimit/internal/dynamotest"
-	"github.com/ratelimit/ratelimit/internal/pagetest"
-	"github.com/ratelimit/ratelimit/internal/zaetest"
 	"github.com/ratelimit/ratelimit/test/envoytest"
+	"github.com/ratelimit/ratelimit/test/kit/dynamotest"
+	"github.com/ratelimit/ratelimit/test/kit/pagetest"
+	"github.com/ratelimit/ratelimit/test/kit/zaetest"
 )
 
 // update has the page rewritten with the output of this run.
@@ -24,6 +25,9 @@ const page = "../../docs/how-to/migrate-from-zae-limiter.md"
 
 // publicEndpoint is the endpoint that the page writes.
 const publicEndpoint = "http://127.0.0.1:8000"
+
+// patience is how long output may take after the end of a command.
+const patience = time.Minute
 
 // place is a directory with the program and a configuration.
 type place struct{ dir, endpoint string }
@@ -49,6 +53,7 @@ func newPlace(t *testing.T, config, table, version string, users int) *place {
 func (p *place) command(ctx context.Context, line string) *exec.Cmd {
 	cmd := exec.CommandContext(ctx, "sh", "-c", line)
 	cmd.Dir, cmd.Env = p.dir, append(os.Environ(), "PATH="+p.dir+":"+os.Getenv("PATH"), "HOME="+p.dir)
+	cmd.WaitDelay = patience // what the command started may outlive it
 	return cmd
 }
 

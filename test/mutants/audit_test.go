@@ -30,9 +30,9 @@ func auditRules() []mutant {
 				rule: "OR attribute_exists(#1) AND #2<:0", without: "OR attribute_not_exists(#1) OR #2<:0",
 			},
 		}),
-		in("lane/internal/usage", []mutant{
+		in("lane", []mutant{
 			{
-				name: "of several reports on one state one counts", file: "ledger.go", found: "TestEachMillitokenIsCountedOnce",
+				name: "of several reports on one state one counts", file: "usage_ledger.go", found: "TestEachMillitokenIsCountedOnce",
 				rule: "\t\tlanded.book()\n", without: "\t\tif landed.book(); lost != nil {\n\t\t\tlost.book()\n\t\t}\n",
 			},
 		}),
@@ -64,9 +64,9 @@ func auditRules() []mutant {
 				rule: "\t\t\t\tc.engine.lanes.GiveBack(a.request)\n", without: "\t\t\t\tc.engine.lanes.GiveBack(a.request)\n\t\t\t\tbreak\n",
 			},
 		}),
-		in("shards", []mutant{
+		in("engine", []mutant{
 			{
-				name: "parts of a charge count its usage once", file: "branch.go", found: "TestPartsOfAChargeAreTheWhole",
+				name: "parts of a charge count its usage once", file: "shard_branch.go", found: "TestPartsOfAChargeAreTheWhole",
 				rule: "\t\t\tsp.Usage = sp.Cost - sp.Give\n", without: "",
 			},
 		}),
@@ -80,7 +80,7 @@ func auditRules() []mutant {
 				rule: "\tnext := from + 1\n", without: "\tnext := to\n",
 			},
 		}),
-		in("pkg/ledger", []mutant{
+		in("pkg/reservation", []mutant{
 			{
 				name: "a charge after a won mark is not repeated", file: "ledger.go", found: "TestUncertainIsNotRepeated",
 				rule: "if errors.Is(err, limiter.ErrUncertain) && !won {", without: "if errors.Is(err, limiter.ErrUncertain) {",

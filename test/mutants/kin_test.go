@@ -41,7 +41,7 @@ func kinRules() []mutant {
 				rule: "\tl.divider.release(r)\n\tr.finish(errLeft)", without: "\tr.finish(errLeft)",
 			},
 			{
-				name: "requests of a shard that is no more keep nothing of its lease", file: "maintain.go", found: "TestDepartedRequestsAskForAll",
+				name: "requests of a shard that is no more keep nothing of its lease", file: "depart.go", found: "TestDepartedRequestsAskForAll",
 				rule: "\tfor _, r := range d.requests {\n\t\tl.divider.release(r)\n\t}\n", without: "",
 			},
 			{
@@ -103,27 +103,27 @@ func kinRules() []mutant {
 				rule: "\t\te.calls.Wait()\n", without: "",
 			},
 		}),
-		in("shards", []mutant{
+		in("engine", []mutant{
 			{
-				name: "a shard that denied gave nothing", file: "branch.go", found: "TestABranchCollectsWhatIsThere",
+				name: "a shard that denied gave nothing", file: "shard_branch.go", found: "TestABranchCollectsWhatIsThere",
 				rule: "\t\t\tcase r.Admitted:\n", without: "\t\t\tcase r.Admitted || sp.Take > 0:\n",
 			},
 			{
-				name: "a charge that no shard holds goes to all", file: "branch.go", found: "TestPartsOfAChargeAreTheWhole",
+				name: "a charge that no shard holds goes to all", file: "shard_branch.go", found: "TestPartsOfAChargeAreTheWhole",
 				rule: "return max(sp.Give, sp.Cost) <= capacity", without: "return sp.Give <= capacity",
 			},
 			{
-				name: "one request of a process takes from several shards", file: "branch.go", found: "TestOneRequestGathers",
+				name: "one request of a process takes from several shards", file: "shard_branch.go", found: "TestOneRequestGathers",
 				rule: "b.gate = b.gate || b.tree.gathering.CompareAndSwap(false, true)", without: "b.gate = true",
 			},
 		}),
-		in("pkg/ledger", []mutant{
+		in("pkg/reservation", []mutant{
 			{
-				name: "nothing is queued after the end", file: "queue.go", found: "TestCloseEndsTries",
+				name: "nothing is queued after the end", file: "ledger_queue.go", found: "TestCloseEndsTries",
 				rule: "ok := !q.over && (!q.closed || q.first > 0) &&", without: "ok := (!q.closed || q.first > 0) &&",
 			},
 			{
-				name: "a late try without an answer is queued", file: "first.go", found: "TestChargeIsKept",
+				name: "a late try without an answer is queued", file: "ledger_first.go", found: "TestChargeIsKept",
 				rule: "\t\tq.late.Add(-1) // before, so that it counts once\n\t\tq.add(again)\n", without: "\t\tq.late.Add(-1) // before, so that it counts once\n",
 			},
 			{
@@ -131,7 +131,7 @@ func kinRules() []mutant {
 				rule: "\tif errors.Is(d.Unavailable, limiter.ErrUncertain) {\n\t\tl.queue.uncertain.Add(1)\n\t\treturn\n\t}\n", without: "",
 			},
 			{
-				name: "a late try of unknown outcome is not repeated", file: "first.go", found: "TestALateTryOfUnknownOutcome",
+				name: "a late try of unknown outcome is not repeated", file: "ledger_first.go", found: "TestALateTryOfUnknownOutcome",
 				rule: "\tcase errors.Is(err, limiter.ErrUncertain):\n\t\tq.uncertain.Add(1)\n\tcase errors.Is(err, limiter.ErrUnavailable):\n\t\tq.late", without: "\tcase errors.Is(err, limiter.ErrUnavailable):\n\t\tq.late",
 			},
 		}),

@@ -20,12 +20,12 @@ func folder(pkg string) string {
 	if strings.HasPrefix(pkg, "pkg/") {
 		return filepath.Join("../..", pkg)
 	}
-	return filepath.Join("../../pkg/dynamo/internal", pkg)
+	return filepath.Join("../../pkg/internal/fleet", pkg)
 }
 
 // rapid reports whether tests of a package draw by rapid, which has flags then.
 func rapid(pkg string) bool {
-	return slices.Contains([]string{"plan", "shards", "catalog", "awsdb", "pkg/tokenbucket", "pkg/embedded", "pkg/reservation", "pkg/aggregator"}, pkg)
+	return slices.Contains([]string{"plan", "engine", "catalog", "awsdb", "pkg/tokenbucket", "pkg/embedded", "pkg/reservation", "pkg/aggregator"}, pkg)
 }
 
 // patience is how long the tests of one mutant may run.
@@ -35,7 +35,7 @@ const patience = 2 * time.Minute
 type mutant struct {
 	name    string
 	file    string // in the folder of its package
-	rule    string // text that stands in the file once
+	rule    string // text that stands in the file once; a comment "// rule: name" stands for the line that it ends
 	without string // text in its place
 	tested  string // the package of the tests; "" = its own
 	found   string // the test that fails without the rule
@@ -55,11 +55,15 @@ func in(pkg string, mutants []mutant) []mutant {
 	return mutants
 }
 
+func everyRule() []mutant {
+	return slices.Concat(planRules(), leaseRules(), laneRules(), shareRules(), breakerRules(), auditRules(), kinRules(), turnRules())
+}
+
 // Each rule that is taken away is missed by a named test.
 // The store as it is passes the same tests.
 func TestEveryRuleIsHeld(t *testing.T) {
 	t.Parallel()
-	all := slices.Concat(planRules(), leaseRules(), laneRules(), shareRules(), breakerRules(), auditRules(), kinRules(), turnRules())
+	all := everyRule()
 	tested := map[string]bool{}
 	for _, m := range all {
 		if !tested[m.tested] {
@@ -129,25 +133,56 @@ func overlay(t *testing.T, m *mutant) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	text, err := os.ReadFile(source)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if n := strings.Count(string(text), m.rule); n != 1 {
-		t.Fatalf("%s has the rule %d times, want once:\n%s", m.file, n, m.rule)
-	}
 	dir := t.TempDir()
 	without, list := filepath.Join(dir, "without.go"), filepath.Join(dir, "overlay.json")
 	replaced, err := json.Marshal(map[string]map[string]string{"Replace": {source: without}})
 	if err != nil {
 		t.Fatal(err)
 	}
-	for name, content := range map[string][]byte{without: []byte(strings.Replace(string(text), m.rule, m.without, 1)), list: replaced} {
+	for name, content := range map[string][]byte{without: []byte(changed(t, m, source)), list: replaced} {
 		if err := os.WriteFile(name, content, 0o600); err != nil {
 			t.Fatal(err)
 		}
 	}
 	return list
+}
+
+// changed returns the text of a file without a rule.
+func changed(t *testing.T, m *mutant, source string) string {
+	t.Helper()
+	text, err := os.ReadFile(source)
+	if err != nil {
+		t.Fatal(err)
+	}
+	before, after, _ := strings.Cut(string(text), m.rule)
+	if n := strings.Count(string(text), m.rule); n != 1 {
+		t.Fatalf("%s has the rule %d times, want once:\n%s", m.file, n, m.rule)
+	}
+	if !strings.HasPrefix(m.rule, marker) {
+		return before + m.without + after
+	}
+	if !strings.HasPrefix(after, "\n") {
+		t.Fatalf("%s: the line goes on behind %q", m.file, m.rule)
+	}
+	return before[:strings.LastIndexByte(before, '\n')+1] + m.without + after
+}
+
+// marker begins a comment that ends the line of a rule.
+const marker = "// rule: "
+
+// A rule whose text was changed is found without a build.
+func TestEveryRuleStandsOnce(t *testing.T) {
+	t.Parallel()
+	all := everyRule()
+	for _, m := range simulatedRules() {
+		all = append(all, m.mutant)
+	}
+	for _, m := range all {
+		t.Run(m.pkg+"/"+m.name, func(t *testing.T) {
+			t.Parallel()
+			changed(t, &m, filepath.Join(folder(m.pkg), m.file))
+		})
+	}
 }
 
 // run runs the tests of a pattern, up to the first failure, and reports whether

@@ -28,7 +28,7 @@ func shareRules() []mutant {
 			name: "a request that is decided in time waits for it", file: "arrival.go", found: "TestLacks",
 			rule: "if l.pace.RoundTrip() < r.patience(now) {", without: "if l.pace.RoundTrip() < 0 {",
 		},
-	}), in("lane/internal/share", []mutant{
+	}), in("lane", []mutant{
 		{
 			name: "a denial tells what is left", file: "share.go", found: "TestADenialTellsWhatIsLeft",
 			rule: "min(sp.Left.Tokens, left, max(sp.Need, sp.Ask)-1)", without: "0",
@@ -53,21 +53,21 @@ func shareRules() []mutant {
 			name: "the refill of a round trip belongs to the others", file: "share.go", found: "TestShareLeavesMargin",
 			rule: "there-p.refill(s.trip)-(replicas-1)", without: "there-(replicas-1)",
 		},
-	}), in("lane/internal/pacing", []mutant{
+	}), in("lane", []mutant{
 		{
-			name: "many replicas write more slowly", file: "pace.go", found: "TestPaceOfTenReplicas",
+			name: "many replicas write more slowly", file: "pacing_pace.go", found: "TestPaceOfTenReplicas",
 			rule: "max(Least, each, p.RoundTrip()/2)", without: "max(Least, p.RoundTrip()/2)",
 		},
 		{
-			name: "a slow table is sent two writes at a time", file: "pace.go", found: "TestPaceOfASlowTable",
+			name: "a slow table is sent two writes at a time", file: "pacing_pace.go", found: "TestPaceOfASlowTable",
 			rule: "max(Least, each, p.RoundTrip()/2)", without: "max(Least, each)",
 		},
 		{
-			name: "a slow table has longer for a reply", file: "pace.go", found: "TestPaceOfASlowTable",
+			name: "a slow table has longer for a reply", file: "pacing_pace.go", found: "TestPaceOfASlowTable",
 			rule: "return max(least, tripAttempts*p.trip)", without: "return least",
 		},
 		{
-			name: "the first state tells of no other replica", file: "peers.go", found: "TestPeersAreThoseWhoseIdsChange",
+			name: "the first state tells of no other replica", file: "pacing_peers.go", found: "TestPeersAreThoseWhoseIdsChange",
 			rule: "seen.last = id //", without: "seen = peer{last: id, at: now} //",
 		},
 	}))

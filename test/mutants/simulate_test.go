@@ -61,7 +61,7 @@ func simulatedRules() []simulated {
 			"\t\t\t\tc.engine.lanes.GiveBack(a.request)\n\t\t\t}\n\t\t}\n\t}\n}\n\n// booked", "\t\t\t\tc.engine.lanes.GiveBack(a.request)\n\t\t\t\tbreak\n\t\t\t}\n\t\t}\n\t}\n}\n\n// booked"),
 		by("../../tokenbucket", "tokenbucket.go", "carried use stays when a limit is raised", "few,adopt,restless,slow",
 			"use := from.Capacity + b.Carried - b.Tokens", "use := from.Capacity - b.Tokens"),
-		by("shards", "branch.go", "a charge over shards counts once", "few,shards,charge,large,refund",
+		by("engine", "shard_branch.go", "a charge over shards counts once", "few,shards,charge,large,refund",
 			"\t\t\tsp.Usage = sp.Cost - sp.Give\n", ""),
 	}
 }

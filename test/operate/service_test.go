@@ -60,6 +60,7 @@ func (p *place) shell(tb testing.TB, command string) string {
 	defer cancel()
 	cmd := exec.CommandContext(ctx, "sh", "-c", command)
 	cmd.Dir, cmd.Env = p.dir, p.env
+	cmd.WaitDelay = patience         // what the command started may outlive it
 	out, err := cmd.CombinedOutput() // the exit code is shown by commands that end in echo $?
 	if len(out) == 0 && err != nil {
 		tb.Errorf("%s: %v, without a word", command, err)

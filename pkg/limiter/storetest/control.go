@@ -2,7 +2,6 @@ package storetest
 
 import (
 	"context"
-	"testing"
 
 	"github.com/ratelimit/ratelimit/pkg/limiter"
 )
@@ -18,30 +17,6 @@ type controlCheck struct {
 	name  string
 	needs func(limiter.BackendCapabilities) bool // nil = nothing
 	run   func(t T, s ControlStore)
-}
-
-// controlThemes are the cases of RunControl, in the order in which they run.
-func controlThemes() [][]controlCheck {
-	return [][]controlCheck{editChecks(), budgetChecks(), directoryChecks(), auditChecks(), disableChecks(), namespaceChecks(), purgeChecks()}
-}
-
-// RunControl tests the stores that open returns against the contract of limiter.Control. Each case
-// has a fresh store, which is closed after it. A case is skipped only if the store does not have
-// the capability of its subject.
-func RunControl(t *testing.T, open func(t *testing.T) ControlStore) {
-	t.Helper()
-	for _, theme := range controlThemes() {
-		for _, c := range theme {
-			t.Run(c.name, func(t *testing.T) {
-				s := open(t)
-				defer closeStore(t, s)
-				if c.needs != nil && !c.needs(s.Capabilities()) {
-					t.Skipf("not in a store with the capabilities %+v", s.Capabilities())
-				}
-				c.run(t, s)
-			})
-		}
-	}
 }
 
 // operator is a caller of limiter.Control. Every error fails the test.

@@ -81,7 +81,7 @@ func bucketSteps(p pair) {
 			v := version{draw(p, "limits", sets), uint64(p.draw("generation", 1, 6))} // #nosec G115 -- above 0
 			key := keys[(first+int64(i))%4]
 			// A store may have dropped a full bucket, and its version with it.
-			if held, full := p.reference.idle(key, epoch+now); full {
+			if held, full := p.idle(key, epoch+now); full {
 				v = held
 			}
 			ops[i] = limiter.Op{Bucket: key, Limits: v.limits, Generation: v.generation, Spends: drawSpends(p, v.limits), Lease: limiter.LeasePolicy{None: true}}
@@ -191,7 +191,7 @@ func (p pair) same(got, want []limiter.Op) bool {
 // follow.
 func (p pair) sameResults(got, want limiter.Op) bool {
 	for i, sp := range got.Spends {
-		if !sameResult(sp, want.Spends[i]) && !p.reference.follow(got.Bucket, sp, want.Spends[i]) {
+		if !sameResult(sp, want.Spends[i]) && !p.follow(got.Bucket, sp, want.Spends[i]) {
 			return false
 		}
 	}
@@ -210,7 +210,7 @@ func sameResult(a, b limiter.Spend) bool {
 // follow lets the reference carry the use that a store carries, and reports whether it may. A store
 // may round use up, by less than a millitoken, when it takes from a full bucket. This includes
 // takes that it then rolls back.
-func (r *reference) follow(key limiter.BucketKey, got, want limiter.Spend) bool {
+func (p pair) follow(key limiter.BucketKey, got, want limiter.Spend) bool {
 	if !got.Held || !want.Held || got.Exceeded != want.Exceeded || got.Limits.Hash() != want.Limits.Hash() {
 		return false
 	}
@@ -220,10 +220,18 @@ func (r *reference) follow(key limiter.BucketKey, got, want limiter.Spend) bool 
 	if !is.full() || !was.full() || is.at != was.at || more.Sign() < 0 || more.Cmp(big.NewRat(1, 1)) >= 0 {
 		return false
 	}
+	r := p.reference
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.buckets[key].held[l.Name].use = is.use
 	return true
+}
+
+// idle is refBuckets.idle of the reference.
+func (p pair) idle(key limiter.BucketKey, now int64) (version, bool) {
+	p.reference.mu.Lock()
+	defer p.reference.mu.Unlock()
+	return p.reference.buckets.idle(key, now)
 }
 
 // clockSteps uses a bucket of one limit at any times. A store may decide later than its caller's

@@ -9,11 +9,6 @@ import (
 	"github.com/ratelimit/ratelimit/pkg/limiter"
 )
 
-type recordKey struct {
-	namespace string
-	ref       limiter.Ref
-}
-
 // Read implements limiter.Store.
 func (r *reference) Read(ctx context.Context, namespace string, refs []limiter.Ref, records []limiter.Record) (uint64, error) {
 	r.mu.Lock()
@@ -36,23 +31,6 @@ func (r *reference) PutEntity(ctx context.Context, now time.Time, namespace stri
 	answer := *done.After.Entity
 	answer.Metadata = maps.Clone(answer.Metadata)
 	return answer, nil
-}
-
-// checkChain refuses an entity that would be its own ancestor or have too many.
-func (r *reference) checkChain(namespace string, e limiter.Entity) error {
-	chain := []string{e.ID}
-	for next := e.Parent; next != ""; {
-		chain = append(chain, next)
-		if next == e.ID || len(chain) > limiter.MaxLevels {
-			return fmt.Errorf("%w: the chain %q is a cycle or longer than %d", limiter.ErrInvalid, chain, limiter.MaxLevels)
-		}
-		parent := r.records[recordKey{namespace, limiter.EntityRef(next)}].Entity
-		if parent == nil {
-			return nil
-		}
-		next = parent.Parent
-	}
-	return nil
 }
 
 // DeleteEntity implements limiter.Store.
@@ -86,14 +64,6 @@ func (r *reference) Subscribe(fn func(limiter.Change)) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.subscriber = fn
-}
-
-// changed raises the generation and calls the subscriber; r.mu is locked.
-func (r *reference) changed(namespace string, refs ...limiter.Ref) {
-	r.generation++
-	if r.subscriber != nil {
-		r.subscriber(limiter.Change{Namespace: namespace, Generation: r.generation, Refs: refs})
-	}
 }
 
 // Capabilities implements limiter.Store.

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -12,12 +11,6 @@ import (
 
 	"github.com/ratelimit/ratelimit/pkg/limiter"
 )
-
-// eventIn is an audit event of a namespace.
-type eventIn struct {
-	namespace string
-	limiter.AuditEvent
-}
 
 // Edit implements limiter.Editor.
 func (r *reference) Edit(ctx context.Context, now time.Time, namespace string, e limiter.Edit) (limiter.Edited, error) {
@@ -32,7 +25,7 @@ func (r *reference) amend(ctx context.Context, now time.Time, namespace string, 
 		return limiter.Edited{}, err
 	}
 	namespace, e.Ref.Entity, e.Ref.Resource = strings.Clone(namespace), strings.Clone(e.Ref.Entity), strings.Clone(e.Ref.Resource)
-	used := r.used()[namespace]
+	used := r.used(r.buckets)[namespace]
 	if !used && (e.Switch == limiter.DeleteNamespace || e.Switch == limiter.RecoverNamespace || e.Switch == limiter.BeginPurge) {
 		return limiter.Edited{}, fmt.Errorf("%w: namespace %q", limiter.ErrNotFound, namespace)
 	}
@@ -74,26 +67,6 @@ func (r *reference) amend(ctx context.Context, now time.Time, namespace string, 
 	return done, nil
 }
 
-// limitsOf returns the refs of the limits of an entity.
-func (r *reference) limitsOf(namespace, entity string) (refs []limiter.Ref) {
-	for key := range r.records {
-		if key.namespace == namespace && key.ref.Kind == limiter.RefEntityLimits && key.ref.Entity == entity {
-			refs = append(refs, key.ref)
-		}
-	}
-	return refs
-}
-
-// version returns the entity to store in place of the one before.
-func (r *reference) version(now time.Time, before limiter.Record, e limiter.Entity) *limiter.Entity {
-	e.ID, e.Name, e.Parent, e.Metadata = strings.Clone(e.ID), strings.Clone(e.Name), strings.Clone(e.Parent), maps.Clone(e.Metadata)
-	e.CreatedAt, e.Version = now, r.generation+1
-	if before.Entity != nil {
-		e.CreatedAt = before.Entity.CreatedAt
-	}
-	return &e
-}
-
 // actionOf returns the action of the audit event of an edit.
 func actionOf(e limiter.Edit, after limiter.Record) string {
 	switch entity := e.Ref.Kind == limiter.RefEntity; {
@@ -107,14 +80,6 @@ func actionOf(e limiter.Edit, after limiter.Record) string {
 		return limiter.ActionDeleteLimits
 	}
 	return limiter.ActionPutLimits
-}
-
-// audit stores the event of a change that was applied.
-func (r *reference) audit(ctx context.Context, now time.Time, namespace, action string, subject limiter.Ref, done limiter.Edited) {
-	r.events = append(r.events, eventIn{namespace, limiter.AuditEvent{
-		ID: limiter.AuditID(now, r.generation), Time: now.UTC(), Principal: limiter.PrincipalFrom(ctx), Action: action,
-		Subject: subject, Generation: r.generation, Before: done.Before, After: done.After,
-	}})
 }
 
 // Get implements limiter.Directory.

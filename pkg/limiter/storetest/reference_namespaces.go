@@ -10,15 +10,6 @@ import (
 	"github.com/ratelimit/ratelimit/pkg/limiter"
 )
 
-// used returns the names of the namespaces that were ever in use; r.mu is locked.
-func (r *reference) used() map[string]bool {
-	names := maps.Clone(r.names)
-	for key := range r.buckets {
-		names[key.Namespace] = true
-	}
-	return names
-}
-
 // ListNamespaces implements limiter.Directory.
 func (r *reference) ListNamespaces(ctx context.Context, f limiter.NamespaceFilter, p limiter.Page) (limiter.PageOf[limiter.Namespace], error) {
 	r.mu.Lock()
@@ -27,7 +18,7 @@ func (r *reference) ListNamespaces(ctx context.Context, f limiter.NamespaceFilte
 		return limiter.PageOf[limiter.Namespace]{}, err
 	}
 	var all []limiter.Namespace
-	for _, name := range slices.Sorted(maps.Keys(r.used())) {
+	for _, name := range slices.Sorted(maps.Keys(r.used(r.buckets))) {
 		if ns := r.namespace(name); f.Selects(ns) {
 			all = append(all, ns)
 		}
@@ -42,15 +33,10 @@ func (r *reference) GetNamespace(ctx context.Context, name string) (limiter.Name
 	if err := r.usable(ctx); err != nil {
 		return limiter.Namespace{}, err
 	}
-	if !r.used()[name] {
+	if !r.used(r.buckets)[name] {
 		return limiter.Namespace{}, fmt.Errorf("%w: namespace %q", limiter.ErrNotFound, name)
 	}
 	return r.namespace(name), nil
-}
-
-func (r *reference) namespace(name string) limiter.Namespace {
-	record := r.records[recordKey{name, limiter.SystemLimitsRef()}]
-	return limiter.Namespace{Name: name, State: record.State, Since: record.Since, Disabled: record.Disabled}
 }
 
 // Purge implements limiter.Purger.
@@ -103,12 +89,15 @@ func (r *reference) deleteFirst(namespace string) bool {
 	return false
 }
 
+// noOrphans is the part of limiter.Purger of a store without IDs.
+type noOrphans struct{}
+
 // ListOrphans implements limiter.Purger: there are no IDs.
-func (r *reference) ListOrphans(_ context.Context, p limiter.Page) (limiter.PageOf[limiter.Namespace], error) {
+func (noOrphans) ListOrphans(_ context.Context, p limiter.Page) (limiter.PageOf[limiter.Namespace], error) {
 	return pageOf[limiter.Namespace](nil, p)
 }
 
 // PurgeOrphan implements limiter.Purger.
-func (r *reference) PurgeOrphan(_ context.Context, id string, _ func(int)) error {
+func (noOrphans) PurgeOrphan(_ context.Context, id string, _ func(int)) error {
 	return fmt.Errorf("%w: id %q", limiter.ErrNotFound, id)
 }

@@ -9,8 +9,6 @@ import (
 	"github.com/ratelimit/ratelimit/pkg/limiter"
 )
 
-type markKey struct{ namespace, id string }
-
 // Settle implements limiter.Store. Marks are kept forever.
 func (r *reference) Settle(ctx context.Context, now time.Time, m limiter.Mark) (bool, error) {
 	r.mu.Lock()

@@ -8,7 +8,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodbstreams/types"
 
 	"github.com/ratelimit/ratelimit/pkg/aggregator"
-	"github.com/ratelimit/ratelimit/pkg/dynamo/internal/schema"
+	"github.com/ratelimit/ratelimit/pkg/internal/fleet/schema"
 	"github.com/ratelimit/ratelimit/pkg/limiter"
 )
 
@@ -23,7 +23,7 @@ var errNoLine = errors.New("the event's time is out of the years 0 to 9999")
 
 // expired returns the audit event that DynamoDB removed with a record; nil = it removed none. An
 // event that a caller removed has not expired.
-func (s *Stream) expired(k schema.Key, from *types.Record) *aggregator.Expired {
+func expired(of string, k schema.Key, from *types.Record) *aggregator.Expired {
 	u := from.UserIdentity
 	if from.EventName != types.OperationTypeRemove || u == nil || text(u.Type) != serviceType || text(u.PrincipalId) != servicePrincipal {
 		return nil
@@ -33,7 +33,7 @@ func (s *Stream) expired(k schema.Key, from *types.Record) *aggregator.Expired {
 		return nil
 	}
 	e := &aggregator.Expired{Namespace: ns}
-	e.Event, e.Problem = schema.ParseAudit(s.table, nested(from.Dynamodb.OldImage))
+	e.Event, e.Problem = schema.ParseAudit(of, nested(from.Dynamodb.OldImage))
 	if year := e.Event.Time.Year(); e.Problem == nil && (year < 0 || year > 9999) {
 		e.Problem = errNoLine
 	}

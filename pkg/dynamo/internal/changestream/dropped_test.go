@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"github.com/ratelimit/ratelimit/pkg/aggregator"
-	"github.com/ratelimit/ratelimit/pkg/dynamo/internal/schema"
+	"github.com/ratelimit/ratelimit/pkg/internal/fleet/schema"
 )
 
 // Positions are forgotten of shards that the stream cannot have any more, and of no other.
@@ -19,13 +19,13 @@ func TestDroppedShards(t *testing.T) {
 	shard := func(age time.Duration) string { return fmt.Sprintf("shardId-%020d-0a1b", now.Add(-age).UnixMilli()) }
 	done, there, fresh, ancient := "shardId-done", shard(72*time.Hour), shard(47*time.Hour), shard(49*time.Hour)
 	positions := map[string]schema.Position{done: "", there: "", fresh: "", ancient: "", "shardId-1-x": "", "": ""}
-	s := &Stream{now: func() time.Time { return now }}
+	var s shards
 	s.finished([]aggregator.Lease{{Shard: done, Done: true}, {Shard: fresh}})
-	if got := s.dropped(positions); len(got) != 0 {
+	if got := s.dropped(positions, now); len(got) != 0 {
 		t.Errorf("before a list of shards: %q", got)
 	}
 	s.listed([]aggregator.Shard{{ID: there}})
-	got := s.dropped(positions)
+	got := s.dropped(positions, now)
 	slices.Sort(got)
 	if want := []string{ancient, done}; !slices.Equal(got, want) {
 		t.Errorf("got %q, want %q", got, want)

@@ -7,8 +7,8 @@ import (
 
 	"github.com/aws/aws-sdk-go-v2/service/dynamodbstreams/types"
 
-	"github.com/ratelimit/ratelimit/internal/dynamofake"
 	"github.com/ratelimit/ratelimit/pkg/dynamo/internal/changestream"
+	"github.com/ratelimit/ratelimit/test/kit/dynamofake"
 )
 
 // hostile are values that no program writes.

@@ -7,7 +7,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodbstreams/types"
 
 	"github.com/ratelimit/ratelimit/pkg/aggregator"
-	"github.com/ratelimit/ratelimit/pkg/dynamo/internal/schema"
+	"github.com/ratelimit/ratelimit/pkg/internal/fleet/schema"
 )
 
 var (
@@ -16,8 +16,9 @@ var (
 	errNoPlace   = errors.New("the record has no sequence number")
 )
 
-// Record reads a record. One that cannot be read has a problem, and the key as far as it is there.
-func (s *Stream) Record(from *types.Record) aggregator.Record {
+// readRecord reads a record of the stream of a table. A record that cannot be read has a problem, and
+// the key as far as it is there.
+func readRecord(of string, from *types.Record) aggregator.Record {
 	d := from.Dynamodb
 	if d == nil {
 		return aggregator.Record{Problem: errNoContent}
@@ -26,22 +27,22 @@ func (s *Stream) Record(from *types.Record) aggregator.Record {
 	if d.ApproximateCreationDateTime != nil {
 		r.Time = d.ApproximateCreationDateTime.UTC()
 	}
-	k, err := schema.ItemKey(s.table, attributes(d.Keys))
+	k, err := schema.ItemKey(of, attributes(d.Keys))
 	r.Key = k.String()
 	switch {
 	case err != nil:
 		r.Problem = err
 	case !schema.IsBucket(k):
-		r.Other, r.Expired = true, s.expired(k, from)
+		r.Other, r.Expired = true, expired(of, k, from)
 	default:
 		r.Item, r.Shadow = k.PK, schema.IsShadow(k)
-		r.Problem = s.bucket(&r, k, from)
+		r.Problem = readBucket(of, &r, k, from)
 	}
 	return r
 }
 
-// bucket reads a record of a bucket's item.
-func (s *Stream) bucket(r *aggregator.Record, k schema.Key, from *types.Record) (err error) {
+// readBucket reads a record of a bucket's item.
+func readBucket(of string, r *aggregator.Record, k schema.Key, from *types.Record) (err error) {
 	if r.Bucket, err = schema.BucketOf(k); err != nil {
 		return err
 	}
@@ -59,10 +60,10 @@ func (s *Stream) bucket(r *aggregator.Record, k schema.Key, from *types.Record) 
 			continue
 		}
 		item := attributes(image.from)
-		if *image.to, err = schema.BucketImage(s.table, k, item); err != nil {
+		if *image.to, err = schema.BucketImage(of, k, item); err != nil {
 			return err
 		}
-		if r.Names, err = schema.BucketNames(s.table, k, item); err != nil {
+		if r.Names, err = schema.BucketNames(of, k, item); err != nil {
 			return err
 		}
 	}
@@ -85,4 +86,11 @@ func attributes(from map[string]types.AttributeValue) map[string]table.Attribute
 		}
 	}
 	return to
+}
+
+func text(s *string) string {
+	if s == nil {
+		return ""
+	}
+	return *s
 }

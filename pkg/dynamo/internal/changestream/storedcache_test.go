@@ -5,8 +5,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/ratelimit/ratelimit/pkg/budget"
-	"github.com/ratelimit/ratelimit/pkg/dynamo/internal/schema"
+	"github.com/ratelimit/ratelimit/pkg/internal/fleet/schema"
+	"github.com/ratelimit/ratelimit/pkg/limiter"
 )
 
 // The places that are remembered are bounded, however many there are.
@@ -14,7 +14,7 @@ func TestStoredCacheIsBounded(t *testing.T) {
 	var c storedCache
 	now := time.Unix(1_800_000_000, 0)
 	for i := range 3 * maxStored {
-		c.put(now, map[schema.Key]budget.StoredLimits{{PK: strconv.Itoa(i)}: {There: true}})
+		c.put(now, map[schema.Key]limiter.StoredBudgetLimits{{PK: strconv.Itoa(i)}: {There: true}})
 		if len(c.at) > maxStored {
 			t.Fatalf("%d places after %d", len(c.at), i+1)
 		}
@@ -22,7 +22,7 @@ func TestStoredCacheIsBounded(t *testing.T) {
 			now = now.Add(storedFor) // without room all entries go
 		}
 	}
-	var stored budget.Stored
+	var stored limiter.StoredBudgets
 	if missing := c.get(now, []schema.Key{{PK: strconv.Itoa(3*maxStored - 1)}, {PK: "other"}}, &stored); len(missing) != 1 || !stored[0].There {
 		t.Errorf("%v are missing, stored %v", missing, stored)
 	}

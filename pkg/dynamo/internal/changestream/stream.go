@@ -14,7 +14,7 @@ import (
 	"github.com/aws/smithy-go"
 
 	"github.com/ratelimit/ratelimit/pkg/aggregator"
-	"github.com/ratelimit/ratelimit/pkg/dynamo/internal/awsdb"
+	"github.com/ratelimit/ratelimit/pkg/internal/fleet/awsdb"
 	"github.com/ratelimit/ratelimit/pkg/limiter"
 )
 
@@ -36,18 +36,12 @@ type Stream struct {
 	now    func() time.Time
 	stored storedCache
 
-	mu    sync.Mutex
-	at    place
-	done  map[string]bool   // shards that are done, as last listed
-	gone  map[string]bool   // those of them that the stream has dropped since
-	there map[string]bool   // shards that the stream had, as last listed; nil = not listed yet
-	names map[string]string // of namespaces, by id, as last read
+	shards shards
 
+	mu       sync.Mutex
+	names    map[string]string    // of namespaces, by id, as last read
 	nameless map[string]time.Time // ids without a name, and until when they are not looked up
 }
-
-// place names a stream. A table has a stream with new names each time that it is switched on.
-type place struct{ arn, label string }
 
 var (
 	_ aggregator.Source    = (*Stream)(nil)
@@ -65,7 +59,7 @@ func Open(ctx context.Context, client awsdb.Client, stream Client, table string,
 	if err != nil {
 		return nil, err
 	}
-	return &Stream{client: client, stream: stream, table: table, at: at, now: now}, nil
+	return &Stream{client: client, stream: stream, table: table, shards: shards{at: at}, now: now}, nil
 }
 
 // find returns the stream that a table has now.
@@ -92,26 +86,15 @@ func (s *Stream) Follow(ctx context.Context) (move func(), err error) {
 	if errors.Is(err, limiter.ErrInvalid) {
 		return nil, fmt.Errorf("%w: %w", aggregator.ErrGone, err)
 	}
-	if err != nil || at == s.place() {
+	if err != nil || at == s.shards.place() {
 		return nil, err
 	}
-	return func() {
-		s.mu.Lock()
-		defer s.mu.Unlock()
-		s.at, s.done, s.gone, s.there = at, nil, nil, nil
-	}, nil
-}
-
-// place returns the stream that is read.
-func (s *Stream) place() place {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.at
+	return func() { s.shards.move(at) }, nil
 }
 
 // Shards implements aggregator.Source.
 func (s *Stream) Shards(ctx context.Context) ([]aggregator.Shard, error) {
-	at := s.place()
+	at := s.shards.place()
 	in := &dynamodbstreams.DescribeStreamInput{StreamArn: &at.arn}
 	var all []aggregator.Shard
 	for {
@@ -129,31 +112,15 @@ func (s *Stream) Shards(ctx context.Context) ([]aggregator.Shard, error) {
 		}
 		in.ExclusiveStartShardId = out.StreamDescription.LastEvaluatedShardId
 		if in.ExclusiveStartShardId == nil {
-			s.listed(all)
+			s.shards.listed(all)
 			return all, nil
-		}
-	}
-}
-
-// listed notes which shards the stream has, and which of the shards that are done it has dropped.
-func (s *Stream) listed(shards []aggregator.Shard) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.there = make(map[string]bool, len(shards))
-	for _, sh := range shards {
-		s.there[sh.ID] = true
-	}
-	s.gone = make(map[string]bool)
-	for id := range s.done {
-		if !s.there[id] {
-			s.gone[id] = true
 		}
 	}
 }
 
 // Open implements aggregator.Source.
 func (s *Stream) Open(ctx context.Context, shard string, after aggregator.Sequence) (string, error) {
-	at := s.place()
+	at := s.shards.place()
 	in := &dynamodbstreams.GetShardIteratorInput{StreamArn: &at.arn, ShardId: &shard, ShardIteratorType: types.ShardIteratorTypeTrimHorizon}
 	if after != "" {
 		sequence := string(after)
@@ -183,6 +150,9 @@ func (s *Stream) missing(ctx context.Context, shard string, err error) error {
 	}
 	return fmt.Errorf("shard %s: %w", shard, aggregator.ErrDropped)
 }
+
+// Record reads a record. One that cannot be read has a problem, and the key as far as it is there.
+func (s *Stream) Record(from *types.Record) aggregator.Record { return readRecord(s.table, from) }
 
 // Read implements aggregator.Source.
 func (s *Stream) Read(ctx context.Context, iterator string) (records []aggregator.Record, next string, err error) {
@@ -214,11 +184,4 @@ func translate(of string, err error) error {
 		return fmt.Errorf("%s: %w: %w", of, aggregator.ErrPosition, err)
 	}
 	return fmt.Errorf("%s: %w: %w", of, limiter.ErrUnavailable, err)
-}
-
-func text(s *string) string {
-	if s == nil {
-		return ""
-	}
-	return *s
 }

@@ -4,15 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strconv"
-	"strings"
-	"time"
 
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
 	"github.com/ratelimit/ratelimit/pkg/aggregator"
-	"github.com/ratelimit/ratelimit/pkg/dynamo/internal/awsdb"
-	"github.com/ratelimit/ratelimit/pkg/dynamo/internal/schema"
+	"github.com/ratelimit/ratelimit/pkg/internal/fleet/awsdb"
+	"github.com/ratelimit/ratelimit/pkg/internal/fleet/schema"
 	"github.com/ratelimit/ratelimit/pkg/limiter"
 )
 
@@ -76,40 +73,14 @@ func (s *Stream) forget(ctx context.Context, change *schema.UsageChange, item ma
 	if len(positions) <= manyPositions {
 		return
 	}
-	if gone := s.dropped(positions); len(gone) > 0 {
+	if gone := s.shards.dropped(positions, s.now()); len(gone) > 0 {
 		_, _ = s.client.UpdateItem(ctx, schema.ForgetPositions(s.table, change.Snapshot.Bucket.Namespace, &change.Of, gone))
 	}
 }
 
-// shardAge is how old a shard is that the stream cannot have any more where its list lacks it.
-// Records stay for a day, and a list may be a little old.
-const shardAge = 48 * time.Hour
-
-// dropped returns those of the shards that the stream has dropped: shards that are done, and old
-// ones. An aggregator without leases has no list of shards that are done.
-func (s *Stream) dropped(positions map[string]schema.Position) []string {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	var gone []string
-	for shard := range positions {
-		if s.gone[shard] || s.there != nil && !s.there[shard] && old(shard, s.now()) {
-			gone = append(gone, shard)
-		}
-	}
-	return gone
-}
-
-// old reports whether a shard is older than shardAge, by the time in its id: "shardId-", Unix
-// milliseconds in 20 digits, "-", and more. A shard with another id is not.
-func old(shard string, now time.Time) bool {
-	digits, _, _ := strings.Cut(strings.TrimPrefix(shard, "shardId-"), "-")
-	ms, err := strconv.ParseInt(digits, 10, 64)
-	return err == nil && len(digits) == 20 && now.Sub(time.UnixMilli(ms)) > shardAge
-}
-
 // List implements aggregator.Leases.
 func (s *Stream) List(ctx context.Context) ([]aggregator.Lease, error) {
-	in := schema.QueryStreamLeases(s.table, s.place().label)
+	in := schema.QueryStreamLeases(s.table, s.shards.place().label)
 	var all []aggregator.Lease
 	for {
 		ctx, stop := context.WithTimeout(ctx, callTimeout)
@@ -123,20 +94,8 @@ func (s *Stream) List(ctx context.Context) ([]aggregator.Lease, error) {
 		}
 		in.ExclusiveStartKey = out.LastEvaluatedKey
 		if len(in.ExclusiveStartKey) == 0 {
-			s.finished(all)
+			s.shards.finished(all)
 			return all, nil
-		}
-	}
-}
-
-// finished notes the shards that are done.
-func (s *Stream) finished(leases []aggregator.Lease) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.done = make(map[string]bool)
-	for _, l := range leases {
-		if l.Done {
-			s.done[l.Shard] = true
 		}
 	}
 }
@@ -145,7 +104,7 @@ func (s *Stream) finished(leases []aggregator.Lease) {
 func (s *Stream) Write(ctx context.Context, before, after aggregator.Lease) error {
 	ctx, stop := context.WithTimeout(ctx, callTimeout)
 	defer stop()
-	_, err := s.client.PutItem(ctx, schema.PutStreamLease(s.table, s.place().label, &before, &after, s.now().Unix()))
+	_, err := s.client.PutItem(ctx, schema.PutStreamLease(s.table, s.shards.place().label, &before, &after, s.now().Unix()))
 	if _, refused := awsdb.ConditionItem(err); refused {
 		return fmt.Errorf("shard %s: %w", after.Shard, aggregator.ErrConflict)
 	}

@@ -1,0 +1,88 @@
+package config
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/ratelimit/ratelimit/config/yamlcfg"
+	"github.com/ratelimit/ratelimit/pkg/limiter"
+)
+
+const (
+	minPeriod = time.Second
+	maxPeriod = 366 * 24 * time.Hour
+	day       = 24 * time.Hour
+)
+
+var errRate = errors.New(`must be a rate, such as 100/minute, 5/30s or 1000/day, or unlimited`)
+
+// parseRate reads "100/minute": tokens, 1 to limiter.MaxTokens, and a period.
+func parseRate(s string) (tokens int64, period time.Duration, err error) {
+	count, unit, ok := strings.Cut(s, "/")
+	if !ok {
+		if _, number := yamlcfg.ParseInteger(s); number {
+			return 0, 0, fmt.Errorf("%w: a rate needs a period: write %s/minute", errRate, s)
+		}
+		return 0, 0, fmt.Errorf("%w, not %q", errRate, s)
+	}
+	period, err = parsePeriod(unit)
+	if err != nil {
+		return 0, 0, err
+	}
+	tokens, ok = yamlcfg.ParseInteger(count)
+	if !ok || tokens < 1 || tokens > limiter.MaxTokens {
+		return 0, 0, fmt.Errorf("a rate must begin with a whole number of tokens, 1 to %d, not %q", int64(limiter.MaxTokens), count)
+	}
+	return tokens, period, nil
+}
+
+func parsePeriod(s string) (time.Duration, error) {
+	switch s {
+	case "second":
+		return time.Second, nil
+	case "minute":
+		return time.Minute, nil
+	case "hour":
+		return time.Hour, nil
+	case "day":
+		return day, nil
+	case "week":
+		return 7 * day, nil
+	case "month", "year":
+		return 0, fmt.Errorf("a %s has no fixed length: write hours, such as 720h for 30 days", s)
+	}
+	d, err := time.ParseDuration(s)
+	if err != nil {
+		const rule = "a period must be second, minute, hour, day, week or a duration such as 30s or 2h30m"
+		return 0, fmt.Errorf("%s, not %q%s", rule, s, periodHint(s))
+	}
+	if d < minPeriod || d > maxPeriod || d%time.Millisecond != 0 {
+		return 0, fmt.Errorf("a period must be 1s to %s (366 days), in whole milliseconds, not %s", yamlcfg.ShortDuration(maxPeriod), s)
+	}
+	return d, nil
+}
+
+// periodHint suggests the unit that was probably meant.
+func periodHint(s string) string {
+	for short, unit := range map[string]string{"s": "second", "sec": "second", "m": "minute", "min": "minute", "h": "hour", "hr": "hour", "d": "day", "w": "week"} {
+		if strings.EqualFold(s, short) {
+			return fmt.Sprintf("; did you mean %q?", unit)
+		}
+	}
+	return yamlcfg.DidYouMean(s, []string{"second", "minute", "hour", "day", "week"})
+}
+
+// ParseRate reads a rate in the form of a file, "100/minute" or "unlimited". It returns the limit
+// of that rate, without a name. Its error says how to write a rate.
+func ParseRate(s string) (limiter.Limit, error) {
+	if s == "unlimited" {
+		return limiter.Unlimited(""), nil
+	}
+	tokens, period, err := parseRate(s)
+	if err != nil {
+		return limiter.Limit{}, err
+	}
+	return limiter.Custom("", tokens, tokens, period), nil
+}

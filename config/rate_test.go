@@ -1,0 +1,37 @@
+package config
+
+import (
+	"testing"
+	"time"
+)
+
+func TestParseRate(t *testing.T) {
+	for _, test := range []struct {
+		text   string
+		tokens int64
+		period time.Duration
+	}{
+		{"100/second", 100, time.Second},
+		{"1/minute", 1, time.Minute},
+		{"2_000_000/hour", 2_000_000, time.Hour},
+		{"1000/day", 1000, 24 * time.Hour},
+		{"3/week", 3, 168 * time.Hour},
+		{"5/30s", 5, 30 * time.Second},
+		{"100/2h30m", 100, 150 * time.Minute},
+		{"7/1500ms", 7, 1500 * time.Millisecond},
+		{"1000000000000/8784h", 1e12, 366 * 24 * time.Hour},
+	} {
+		tokens, period, err := parseRate(test.text)
+		if tokens != test.tokens || period != test.period || err != nil {
+			t.Errorf("parseRate(%q) = %d, %v, %v; want %d, %v", test.text, tokens, period, err, test.tokens, test.period)
+		}
+	}
+	for _, text := range []string{
+		"", "/", "1/", "/minute", "1", "1/2/3", "0/minute", "01/minute", "+1/minute", "-1/minute", "1_/minute", "_1/minute",
+		"1.0/minute", "1000000000001/minute", "99999999999999999999/minute", "1/MINUTE", "1/-1s", "1/999ms", "1/8785h", "1/0", "1/30",
+	} {
+		if tokens, period, err := parseRate(text); err == nil {
+			t.Errorf("parseRate(%q) = %d, %v; want an error", text, tokens, period)
+		}
+	}
+}

@@ -1,0 +1,88 @@
+package cli
+
+import (
+	"cmp"
+	"slices"
+
+	"github.com/spf13/cobra"
+
+	"github.com/ratelimit/ratelimit/internal/command"
+	"github.com/ratelimit/ratelimit/pkg/api"
+	"github.com/ratelimit/ratelimit/pkg/client"
+)
+
+// bucketRow is one limit of a bucket, as a table shows it.
+type bucketRow struct {
+	of    *api.Bucket
+	limit api.BucketLimit
+}
+
+func bucketColumns() []command.Column[bucketRow] {
+	return []command.Column[bucketRow]{
+		{Title: "ENTITY", Value: func(r bucketRow) string { return r.of.Entity.String() }},
+		{Title: "RESOURCE", Value: func(r bucketRow) string { return r.of.Resource.String() }},
+		{Title: "LIMIT", Value: func(r bucketRow) string { return r.limit.Name }},
+		{Title: "RATE", Value: func(r bucketRow) string { return r.limit.Limit.Rate }},
+		{Title: "BURST", Value: func(r bucketRow) string { return orNone(r.limit.Limit.Burst) }},
+		{Title: "AVAILABLE", Value: func(r bucketRow) string { return balanceText(r.limit.Available) }},
+		{Title: "LEASED", Wide: true, Value: func(r bucketRow) string { return r.limit.Leased.String() }},
+		{Title: "VARIANT", Wide: true, Value: func(r bucketRow) string { return dash(r.of.Variant) }},
+		{Title: "FROM", Wide: true, Value: func(r bucketRow) string { return dash(r.of.Source) }},
+	}
+}
+
+// balanceText is a balance, or - of an unlimited limit.
+func balanceText(n *api.Tokens) string {
+	if n == nil {
+		return "-"
+	}
+	return n.String()
+}
+
+// bucketRows returns a row for each limit.
+func bucketRows(all []api.Bucket) (rows []bucketRow) {
+	for _, b := range all {
+		for _, l := range b.Limits {
+			rows = append(rows, bucketRow{&b, l})
+		}
+	}
+	return rows
+}
+
+func listBuckets(o *operator) *cobra.Command {
+	var entity, resource string
+	var limit int
+	var shadow bool
+	cmd := &cobra.Command{
+		Use: "buckets", Short: "List buckets in use and their balances", Args: command.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			n, err := o.inNamespace(cmd.Context())
+			if err != nil {
+				return err
+			}
+			list := api.List[api.Bucket]{Items: []api.Bucket{}}
+			of := client.LimitsOf{Entity: api.Name(entity), Resource: api.Name(resource)}
+			for b, err := range client.Each(func(p client.Page) (*api.List[api.Bucket], error) { return n.ListBuckets(cmd.Context(), of, p) }) {
+				if err != nil {
+					return o.refusal(err)
+				}
+				if b.Shadow != shadow {
+					continue
+				}
+				list.Items = append(list.Items, b)
+				if len(list.Items) == limit {
+					break
+				}
+			}
+			slices.SortFunc(list.Items, func(a, b api.Bucket) int { // the store has them in no order
+				return cmp.Or(cmp.Compare(a.Entity, b.Entity), cmp.Compare(a.Resource, b.Resource), cmp.Compare(a.Variant, b.Variant))
+			})
+			return command.WriteOne(cmd.OutOrStdout(), o.output, bucketColumns(), bucketRows(list.Items), list)
+		},
+	}
+	cmd.Flags().StringVar(&entity, "entity", "", "only buckets of this entity")
+	cmd.Flags().StringVar(&resource, "resource", "", "only buckets for this resource")
+	cmd.Flags().BoolVar(&shadow, "shadow", false, "list the buckets of rules in shadow mode, which deny no request (default: all others)")
+	limitFlag(cmd, &limit)
+	return cmd
+}

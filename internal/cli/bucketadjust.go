@@ -1,0 +1,149 @@
+package cli
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/ratelimit/ratelimit/internal/command"
+	"github.com/ratelimit/ratelimit/pkg/api"
+)
+
+// adjustment returns the noun bucket of a verb that changes balances.
+func adjustment(verb, short string) func(*operator) *cobra.Command {
+	return func(o *operator) *cobra.Command {
+		var f bucketFlags
+		var change api.BucketChange
+		cmd := &cobra.Command{
+			Use: "bucket TOKENS", Short: short,
+			Example: "  ratelimit " + verb + " bucket --entity key/k-123 --resource gpt-4 --limit tpm 1000",
+			RunE: func(cmd *cobra.Command, args []string) error {
+				if err := f.check(); err != nil {
+					return err
+				}
+				if err := amount(cmd, verb, args, &change); err != nil {
+					return err
+				}
+				change.Entity, change.Resource, change.Limit, change.Variant = api.Name(f.entity), api.Name(f.resource), f.limit, f.variant
+				return o.adjust(cmd, verb, change)
+			},
+		}
+		if verb == "reset" {
+			cmd.Use = "bucket"
+			cmd.Example = "  ratelimit reset bucket --entity key/k-123 --resource gpt-4"
+		}
+		f.flags(cmd.Flags(), "NAME of the limit whose balance changes (default: every limit of the bucket)")
+		filledVar(cmd.Flags(), &change.Once, "once", "TEXT of which one change is made in a day, such as the number of an invoice")
+		o.switchFlags(cmd)
+		return cmd
+	}
+}
+
+// amount reads the argument of a verb, which reset has not.
+func amount(cmd *cobra.Command, verb string, args []string, change *api.BucketChange) error {
+	if verb == "reset" {
+		return command.NoArgs(cmd, args)
+	}
+	if len(args) != 1 {
+		return fmt.Errorf("%s needs one number of tokens, such as 1000 or 0.5", cmd.CommandPath())
+	}
+	tokens, err := api.ParseTokens(args[0])
+	change.Tokens = &tokens
+	return err
+}
+
+func (o *operator) adjust(cmd *cobra.Command, verb string, change api.BucketChange) error {
+	n, err := o.inNamespace(cmd.Context())
+	if err != nil {
+		return err
+	}
+	done, err := n.AdjustBucket(cmd.Context(), verb, change, o.options())
+	if err != nil {
+		return o.refusal(choices(err))
+	}
+	noteCut(cmd, verb, done)
+	if done.InMemory && done.Result == api.Changed {
+		command.NoteMemory(cmd)
+	}
+	if o.output != command.OutputTable && o.output != command.OutputWide {
+		return command.WriteOne[bucketRow](cmd.OutOrStdout(), o.output, nil, nil, done)
+	}
+	if _, err := fmt.Fprintf(cmd.OutOrStdout(), "bucket of entity %s for resource %s %s%s%s\n", change.Entity, change.Resource, done.Result, firstText(done), command.DryText(done.DryRun)); err != nil {
+		return command.Failed(err)
+	}
+	if done.After == nil { // a repetition, when the bucket is not in use any more
+		return nil
+	}
+	return command.WriteOne(cmd.OutOrStdout(), o.output, adjustedColumns(verb, done), bucketRows([]api.Bucket{*done.After}), nil)
+}
+
+// adjustedColumns are those of a bucket whose balances changed. A top-up and a take-out show the
+// booked amount, and the amount that was cut.
+func adjustedColumns(verb string, done *api.Adjusted) []command.Column[bucketRow] {
+	all := bucketColumns()
+	if done.Result == api.Repeated || verb != "top-up" && verb != "take-out" {
+		return all
+	}
+	bookingOf := func(r bucketRow) *api.Booking {
+		for i := range done.Booked {
+			if done.Booked[i].Limit == r.limit.Name {
+				return &done.Booked[i]
+			}
+		}
+		return nil
+	}
+	booked := command.Column[bucketRow]{Title: "BOOKED", Value: func(r bucketRow) string {
+		if b := bookingOf(r); b != nil {
+			return b.Tokens.String()
+		}
+		return "-"
+	}}
+	cut := command.Column[bucketRow]{Title: "CUT", Value: func(r bucketRow) string {
+		if b := bookingOf(r); b != nil {
+			return b.Cut.String()
+		}
+		return "-"
+	}}
+	return append(all, booked, cut)
+}
+
+// noteCut reports for each limit the part of the amount that was not booked.
+func noteCut(cmd *cobra.Command, verb string, done *api.Adjusted) {
+	bound := "the balance is at its capacity"
+	if verb == "take-out" {
+		bound = "the debt is at its floor"
+	}
+	verbs := "were"
+	if done.DryRun {
+		verbs = "would be"
+	}
+	for _, b := range done.Booked {
+		if booked := max(b.Tokens, -b.Tokens); b.Cut > 0 {
+			cmd.PrintErrf("note: limit %s: %s of %s tokens %s booked, and %s cut: %s\n", b.Limit, booked, booked+b.Cut, verbs, b.Cut, bound)
+		}
+	}
+}
+
+// firstText describes the change that a repeated one repeats.
+func firstText(done *api.Adjusted) string {
+	switch {
+	case done.Result != api.Repeated:
+		return ""
+	case done.First == nil:
+		return ": nothing was changed; the first change is in the audit"
+	}
+	booked := make([]string, 0, len(done.First.Booked))
+	for _, b := range done.First.Booked {
+		text := b.Limit + " " + b.Tokens.String()
+		if b.Cut > 0 {
+			text += " (" + b.Cut.String() + " cut)"
+		}
+		booked = append(booked, text)
+	}
+	amount := ""
+	if done.First.Tokens > 0 {
+		amount = " of " + done.First.Tokens.String()
+	}
+	return ": the first time a " + done.First.Verb + amount + " booked " + strings.Join(booked, ", ")
+}

@@ -1,0 +1,156 @@
+package cli
+
+import (
+	"fmt"
+
+	"github.com/spf13/cobra"
+
+	"github.com/ratelimit/ratelimit/internal/command"
+	"github.com/ratelimit/ratelimit/pkg/api"
+	"github.com/ratelimit/ratelimit/pkg/client"
+)
+
+// newSwitch returns disable or enable: on says which.
+func newSwitch(use, short, long string, on bool) *cobra.Command {
+	return newVerb(use, short, long, switchEntity(use, on), switchResource(use, on), switchNamespace(use, on))
+}
+
+// NewDisable returns the command disable.
+func NewDisable() *cobra.Command {
+	return newSwitch("disable", "Deny requests of an entity, for a resource or in a namespace", `disable denies every request that would take from an entity, for a resource, or in a
+namespace, and those of children that cascade to the entity. A denial has no retry-after, and
+its reason is disabled. Charges and settlements are booked. It is in force
+at once on this node, and within 5 seconds on every other one, until enable ends it. It outlives
+the deletion of the entity or of limits, and restarts where the store does: in a table and in a
+data directory. In a store in memory it ends with the process, and the command says so.`, true)
+}
+
+// NewEnable returns the command enable.
+func NewEnable() *cobra.Command {
+	return newSwitch("enable", "Undo disable", `enable lets requests of an entity, for a resource, or in a namespace be decided again.
+Balances are as they were left.`, false)
+}
+
+func switchEntity(verb string, on bool) func(*operator) *cobra.Command {
+	return func(o *operator) *cobra.Command {
+		known := completer{o}.entity
+		if !on {
+			known = completer{o}.disabled(api.LevelEntity)
+		}
+		cmd := &cobra.Command{
+			Use: "entity ID", Short: title(verb) + " an entity", Args: oneID, ValidArgsFunction: known,
+			Example: "  ratelimit " + verb + " entity key/k-123",
+			RunE: func(cmd *cobra.Command, args []string) error {
+				id := api.Name(args[0])
+				return o.flipHere(cmd, on, client.Subject{Entity: id}, "entity "+id.String())
+			},
+		}
+		o.switchFlags(cmd)
+		return cmd
+	}
+}
+
+func switchResource(verb string, on bool) func(*operator) *cobra.Command {
+	return func(o *operator) *cobra.Command {
+		known := completer{o}.resource
+		if !on {
+			known = completer{o}.disabled(api.LevelResource)
+		}
+		cmd := &cobra.Command{
+			Use: "resource NAME", Short: title(verb) + " a resource", Args: oneName("a resource, such as gpt-4"), ValidArgsFunction: known,
+			Example: "  ratelimit " + verb + " resource gpt-4",
+			RunE: func(cmd *cobra.Command, args []string) error {
+				name := api.Name(args[0])
+				return o.flipHere(cmd, on, client.Subject{Resource: name}, "resource "+name.String())
+			},
+		}
+		o.switchFlags(cmd)
+		return cmd
+	}
+}
+
+func switchNamespace(verb string, on bool) func(*operator) *cobra.Command {
+	return func(o *operator) *cobra.Command {
+		cmd := &cobra.Command{
+			Use: "namespace NAME", Short: title(verb) + " a namespace", Args: oneName("a namespace, such as default"), ValidArgsFunction: completer{o}.namespace,
+			Example: "  ratelimit " + verb + " namespace tenant-a",
+			RunE: func(cmd *cobra.Command, args []string) error {
+				n, err := o.named(cmd, args[0])
+				if err != nil {
+					return err
+				}
+				return o.flip(cmd, n, on, client.Subject{}, "namespace "+api.Name(args[0]).String())
+			},
+		}
+		o.switchFlags(cmd)
+		return cmd
+	}
+}
+
+// title is a verb with a capital letter.
+func title(verb string) string { return string(verb[0]-'a'+'A') + verb[1:] }
+
+// oneName is for a command that takes one name.
+func oneName(of string) cobra.PositionalArgs {
+	return func(cmd *cobra.Command, args []string) error {
+		if len(args) != 1 || args[0] == "" {
+			return fmt.Errorf("%s needs the name of %s", cmd.CommandPath(), of)
+		}
+		return nil
+	}
+}
+
+func (o *operator) switchFlags(cmd *cobra.Command) {
+	cmd.Flags().BoolVar(&o.dryRun, "dry-run", false, "make every check, and change nothing")
+}
+
+// flipHere is flip in the namespace of the flags.
+func (o *operator) flipHere(cmd *cobra.Command, on bool, of client.Subject, subject string) error {
+	n, err := o.inNamespace(cmd.Context())
+	if err != nil {
+		return err
+	}
+	return o.flip(cmd, n, on, of, subject)
+}
+
+// flip disables a subject, or enables it.
+func (o *operator) flip(cmd *cobra.Command, n *client.Namespace, on bool, of client.Subject, subject string) error {
+	flip, state := n.Enable, "enabled"
+	if on {
+		flip, state = n.Disable, "disabled"
+	}
+	change, err := flip(cmd.Context(), of, o.options())
+	if err != nil {
+		return o.refusal(err)
+	}
+	if change.Result == api.Unchanged {
+		state = "was " + state + " already"
+	}
+	return command.ReportAs(cmd, o.output, subject+" "+state, change)
+}
+
+func disabledColumns() []command.Column[api.Disabled] {
+	return []command.Column[api.Disabled]{
+		{Title: "LEVEL", Value: func(d api.Disabled) string { return string(d.Level) }},
+		{Title: "ENTITY", Value: func(d api.Disabled) string { return named(d.Entity) }},
+		{Title: "RESOURCE", Value: func(d api.Disabled) string { return named(d.Resource) }},
+	}
+}
+
+func listDisabled(o *operator) *cobra.Command {
+	var limit int
+	cmd := &cobra.Command{
+		Use: "disabled", Short: "List disabled entities, resources and namespaces", Args: command.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			n, err := o.inNamespace(cmd.Context())
+			if err != nil {
+				return err
+			}
+			return writeList(o, cmd.OutOrStdout(), limit, disabledColumns(), client.Each(func(p client.Page) (*api.List[api.Disabled], error) {
+				return n.ListDisabled(cmd.Context(), p)
+			}))
+		},
+	}
+	limitFlag(cmd, &limit)
+	return cmd
+}

@@ -1,0 +1,204 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/ratelimit/ratelimit/internal/command"
+	"github.com/ratelimit/ratelimit/pkg/api"
+	"github.com/ratelimit/ratelimit/pkg/client"
+)
+
+func entityColumns() []command.Column[api.Entity] {
+	return []command.Column[api.Entity]{
+		{Title: "ID", Value: func(e api.Entity) string { return e.ID.String() }},
+		{Title: "PARENT", Value: func(e api.Entity) string { return orDash(e.Parent) }},
+		{Title: "CASCADE", Value: func(e api.Entity) string { return strconv.FormatBool(e.Cascade) }},
+		{Title: "NAME", Value: func(e api.Entity) string { return dash(e.Name) }},
+		{Title: "CREATED", Wide: true, Value: func(e api.Entity) string { return e.CreatedAt.UTC().Format(time.RFC3339) }},
+		{Title: "ETAG", Wide: true, Value: func(e api.Entity) string { return e.ETag }},
+		{Title: "METADATA", Wide: true, Value: func(e api.Entity) string { return pairs(e.Metadata) }},
+	}
+}
+
+// orDash is a name, or - for none.
+func orDash(n api.Name) string {
+	if n == "" {
+		return "-"
+	}
+	return n.String()
+}
+
+// dash is plain text, or - for none.
+func dash(s string) string { return orDash(api.Name(s)) }
+
+// pairs writes a map as key=value, in order.
+func pairs(m map[string]string) string {
+	all := make([]string, 0, len(m))
+	for _, k := range slices.Sorted(maps.Keys(m)) {
+		all = append(all, api.Name(k+"="+m[k]).String())
+	}
+	return dash(strings.Join(all, ","))
+}
+
+// oneID is for a command that takes the ID of an entity.
+func oneID(cmd *cobra.Command, args []string) error {
+	if len(args) != 1 || args[0] == "" {
+		return fmt.Errorf("%s needs the ID of one entity, such as key/k-123", cmd.CommandPath())
+	}
+	return nil
+}
+
+func getEntity(o *operator) *cobra.Command {
+	return &cobra.Command{
+		Use: "entity ID", Short: "Show an entity", Args: oneID, ValidArgsFunction: completer{o}.entity,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			n, err := o.inNamespace(cmd.Context())
+			if err != nil {
+				return err
+			}
+			e, err := n.Entity(cmd.Context(), api.Name(args[0]))
+			if err != nil {
+				return o.refusal(err)
+			}
+			return command.WriteOne(cmd.OutOrStdout(), o.output, entityColumns(), []api.Entity{*e}, e)
+		},
+	}
+}
+
+func listEntities(o *operator) *cobra.Command {
+	var parent string
+	var limit int
+	cmd := &cobra.Command{
+		Use: "entities", Short: "List entities", Args: command.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			n, err := o.inNamespace(cmd.Context())
+			if err != nil {
+				return err
+			}
+			return writeList(o, cmd.OutOrStdout(), limit, entityColumns(), client.Each(func(p client.Page) (*api.List[api.Entity], error) {
+				return n.ListEntities(cmd.Context(), api.Name(parent), p)
+			}))
+		},
+	}
+	cmd.Flags().StringVar(&parent, "parent", "", "only children of this entity")
+	limitFlag(cmd, &limit)
+	return cmd
+}
+
+func limitFlag(cmd *cobra.Command, limit *int) {
+	cmd.Flags().IntVar(limit, "limit", 0, "show at most so many; 0 = all")
+}
+
+// entityFlags are the fields of an entity.
+type entityFlags struct {
+	name, parent string
+	cascade      bool
+	metadata     map[string]string
+}
+
+func setEntity(o *operator) *cobra.Command {
+	var f entityFlags
+	cmd := &cobra.Command{
+		Use: "entity ID", Short: "Create or change an entity", Args: oneID, ValidArgsFunction: completer{o}.entity,
+		Long: `set entity creates an entity, or changes the fields whose flags are given. An empty
+value removes a field.`,
+		Example: `  ratelimit set entity org/acme --name "Acme Inc."
+  ratelimit set entity key/k-123 --parent org/acme --cascade`,
+		RunE: func(cmd *cobra.Command, args []string) error { return o.setEntity(cmd, api.Name(args[0]), &f) },
+	}
+	cmd.Flags().StringVar(&f.name, "name", "", "name for people")
+	cmd.Flags().StringVar(&f.parent, "parent", "", "ID of the parent")
+	cmd.Flags().BoolVar(&f.cascade, "cascade", false, "the parent consumes what the entity consumes")
+	cmd.Flags().StringToStringVar(&f.metadata, "metadata", nil, "KEY=VALUE to keep with the entity, not interpreted")
+	o.changeFlags(cmd)
+	return cmd
+}
+
+// setEntity changes the fields that are given, of the entity as it is when it is read: one that
+// is changed meanwhile is not overwritten.
+func (o *operator) setEntity(cmd *cobra.Command, id api.Name, f *entityFlags) error {
+	n, err := o.inNamespace(cmd.Context())
+	if err != nil {
+		return err
+	}
+	e, opts, err := o.currentEntity(cmd.Context(), n, id)
+	if err != nil {
+		return err
+	}
+	f.apply(cmd, e)
+	change, err := n.PutEntity(cmd.Context(), *e, opts)
+	if err != nil {
+		return o.refusal(err)
+	}
+	return command.Report(cmd, o.output, "entity "+id.String(), change)
+}
+
+// currentEntity returns an entity as it is stored, and the options of a change to it alone.
+func (o *operator) currentEntity(ctx context.Context, n *client.Namespace, id api.Name) (*api.Entity, client.Options, error) {
+	opts := o.options()
+	e, err := n.Entity(ctx, id)
+	switch {
+	case isNotFound(err):
+		opts.IfNoneMatch = opts.IfMatch == ""
+		return &api.Entity{ID: id}, opts, nil
+	case err != nil:
+		return nil, opts, o.refusal(err)
+	case opts.IfMatch == "":
+		opts.IfMatch = e.ETag
+	}
+	e.ETag = ""
+	return e, opts, nil
+}
+
+// apply sets the fields whose flags are given.
+func (f *entityFlags) apply(cmd *cobra.Command, e *api.Entity) {
+	if cmd.Flags().Changed("name") {
+		e.Name = f.name
+	}
+	if cmd.Flags().Changed("parent") {
+		e.Parent = api.Name(f.parent)
+	}
+	if cmd.Flags().Changed("cascade") {
+		e.Cascade = f.cascade
+	}
+	for key, value := range f.metadata {
+		if e.Metadata == nil {
+			e.Metadata = map[string]string{}
+		}
+		e.Metadata[key] = value
+		if value == "" {
+			delete(e.Metadata, key)
+		}
+	}
+}
+
+func deleteEntity(o *operator) *cobra.Command {
+	cmd := &cobra.Command{
+		Use: "entity ID", Short: "Delete an entity and its limits", Args: oneID, ValidArgsFunction: completer{o}.entity,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			id := api.Name(args[0])
+			if err := o.confirm(cmd, "entity "+id.String()+" and its limits"); err != nil {
+				return err
+			}
+			n, err := o.inNamespace(cmd.Context())
+			if err != nil {
+				return err
+			}
+			change, err := n.DeleteEntity(cmd.Context(), id, o.options())
+			if err != nil {
+				return o.refusal(err)
+			}
+			return command.Report(cmd, o.output, "entity "+id.String(), change)
+		},
+	}
+	o.deleteFlags(cmd)
+	return cmd
+}

@@ -1,0 +1,162 @@
+package cli
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"golang.org/x/term"
+
+	"github.com/ratelimit/ratelimit/internal/command"
+	"github.com/ratelimit/ratelimit/pkg/api"
+	"github.com/ratelimit/ratelimit/pkg/client"
+	"github.com/ratelimit/ratelimit/pkg/limiter"
+)
+
+// operator has the flags that commands for a running service share.
+type operator struct {
+	connection
+	tableFlags
+
+	namespace string
+	data      string // directory of the service to find
+	config    string // file of the service to find
+	output    string
+	given     func(flag string) bool // whether the command line has a flag
+
+	dryRun bool
+	etag   string
+	yes    bool
+}
+
+// changeFlags are those of commands that change something.
+func (o *operator) changeFlags(cmd *cobra.Command) {
+	cmd.Flags().BoolVar(&o.dryRun, "dry-run", false, "make every check, and change nothing")
+	filledVar(cmd.Flags(), &o.etag, "etag", "change only the record that has this etag, which -o wide shows")
+}
+
+// deleteFlags are those of commands that delete something.
+func (o *operator) deleteFlags(cmd *cobra.Command) {
+	o.changeFlags(cmd)
+	cmd.Flags().BoolVarP(&o.yes, "yes", "y", false, "do not ask")
+}
+
+func (o *operator) options() client.Options {
+	return client.Options{DryRun: o.dryRun, IfMatch: o.etag}
+}
+
+// connect finds the service, and returns a client of it.
+func (o *operator) connect(ctx context.Context) (*client.Client, error) {
+	if err := command.CheckOutput(o.output); err != nil {
+		return nil, err
+	}
+	if o.tableFlags.given() {
+		return o.onTable(ctx)
+	}
+	if err := o.find(ctx, o.data, o.config); err != nil {
+		return nil, err
+	}
+	return client.New(&o.connection, o.url("")), nil
+}
+
+// onTable returns a client of a table that no service is asked for.
+func (o *operator) onTable(ctx context.Context) (*client.Client, error) {
+	if err := o.check(&o.connection, o.data, o.config); err != nil {
+		return nil, err
+	}
+	s, err := o.open(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return client.New(s, "http://localhost"), nil
+}
+
+// inNamespace is connect for the namespace of the flags.
+func (o *operator) inNamespace(ctx context.Context) (*client.Namespace, error) {
+	if o.namespace == "" {
+		return nil, errors.New("--namespace is empty; leave it out for " + limiter.DefaultNamespace)
+	}
+	c, err := o.connect(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if !o.given("namespace") && o.connection.namespace != "" {
+		o.namespace = o.connection.namespace
+	}
+	return c.Namespace(o.namespace), nil
+}
+
+// refusal is the error of a command for the error of a client.
+func (o *operator) refusal(err error) error {
+	if p, ok := errors.AsType[*api.Problem](err); ok {
+		text := strings.Replace(err.Error(), p.Error(), p.Detail, 1)
+		if p.Type == api.Unauthorized && o.tokenFile == "" && os.Getenv(TokenVariable) == "" {
+			text += "; this command takes one from --token-file, or from " + TokenVariable
+		}
+		return command.Failed(errors.New(text))
+	}
+	if command.IsMarked(err) {
+		return err
+	}
+	return command.Failed(err)
+}
+
+// isNotFound reports whether the service refused because there is nothing.
+func isNotFound(err error) bool {
+	p, ok := errors.AsType[*api.Problem](err)
+	return ok && p.Type == api.NotFound
+}
+
+// confirm asks before something is deleted.
+func (o *operator) confirm(cmd *cobra.Command, what string) error {
+	if o.yes || o.dryRun {
+		return nil
+	}
+	in, ok := cmd.InOrStdin().(*os.File)
+	if !ok || !term.IsTerminal(int(in.Fd())) { // #nosec G115 -- a descriptor is small
+		return fmt.Errorf("%s asks before it deletes %s, and there is no terminal: add --yes", cmd.CommandPath(), what)
+	}
+	cmd.PrintErrf("Delete %s? [y/N] ", what)
+	line, _ := bufio.NewReader(in).ReadString('\n') // no answer is no
+	if answer := strings.ToLower(strings.TrimSpace(line)); answer != "y" && answer != "yes" {
+		return command.Failed(errors.New("nothing was deleted"))
+	}
+	return nil
+}
+
+// named returns the namespace that a command takes as its argument.
+func (o *operator) named(cmd *cobra.Command, name string) (*client.Namespace, error) {
+	if cmd.Flags().Changed("namespace") {
+		return nil, fmt.Errorf("%s takes the namespace as its argument: leave --namespace out", cmd.CommandPath())
+	}
+	c, err := o.connect(cmd.Context())
+	if err != nil {
+		return nil, err
+	}
+	return c.Namespace(name), nil
+}
+
+func (o *operator) yesFlag(cmd *cobra.Command) {
+	cmd.Flags().BoolVarP(&o.yes, "yes", "y", false, "do not ask")
+}
+
+// readOne checks a selection, and reads the record that it selects.
+func readOne[S, V any](ctx context.Context, o *operator, selection func() (S, error), read func(*client.Namespace, context.Context, S) (*V, error)) (*V, error) {
+	of, err := selection()
+	if err != nil {
+		return nil, err
+	}
+	n, err := o.inNamespace(ctx)
+	if err != nil {
+		return nil, err
+	}
+	v, err := read(n, ctx, of)
+	if err != nil {
+		return nil, o.refusal(err)
+	}
+	return v, nil
+}

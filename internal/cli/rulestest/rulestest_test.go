@@ -1,0 +1,193 @@
+package rulestest_test
+
+import (
+	"encoding/xml"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/ratelimit/ratelimit/config"
+	"github.com/ratelimit/ratelimit/internal/cli/rulestest"
+)
+
+// rules give a user 2 requests a minute, and reserve tokens of a model.
+const rules = `
+limits: {system: {rpm: 2/minute, tpm: 100/minute}}
+domains:
+- domain: shop
+  rules:
+  - {name: users, match: {user: "*"}, entity: "user/{user}", resource: api, consume: {rpm: hits}}
+- domain: chat
+  rules:
+  - {name: settle, match: {reservation_id: "*"}, settle: {tpm: hits}}
+  - {name: reserve, match: {key: "*"}, entity: "key/{key}", resource: api, reserve: {tpm: hits}}
+`
+
+func run(t *testing.T, text string) rulestest.Suite {
+	t.Helper()
+	cfg, err := config.Parse("rules.yaml", []byte(rules), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	f, wrong := rulestest.Parse("c.yaml", []byte(text))
+	if len(wrong) > 0 {
+		t.Fatal(wrong)
+	}
+	results, err := f.Run(t.Context(), cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return rulestest.Suite{File: f, Results: results}
+}
+
+func text(t *testing.T, s rulestest.Suite) string {
+	t.Helper()
+	var b strings.Builder
+	if err := rulestest.WriteText(&b, []rulestest.Suite{s}); err != nil {
+		t.Fatal(err)
+	}
+	return b.String()
+}
+
+// Cases have buckets of their own, and time moves by their steps alone.
+func TestRun(t *testing.T) {
+	got := text(t, run(t, `
+cases:
+- name: first
+  steps:
+  - {call: shop user=ada, repeat: 2, expect: {answer: allowed, remaining: 0}}
+  - {call: shop user=ada, expect: {answer: denied, limit: rpm, entity: user/ada, rule: users, reason: limit_exhausted, retry_after: 30s, remaining: 0}}
+  - {advance: 720h}
+  - {call: shop user=ada, expect: {answer: allowed, remaining: 1}}
+- name: second
+  steps:
+  - {call: {domain: shop, descriptors: [{entries: [{key: user, value: ada}], hitsAddend: 2}, {entries: [{key: user, value: eve}]}]}, expect: {answer: allowed, each: [allowed, allowed]}}
+- name: reservation
+  steps:
+  - {call: {domain: chat, descriptors: [{entries: [{key: key, value: k}], hits_addend: 100}]}, expect: {answer: allowed, remaining: 0}}
+  - {call: {domain: chat, descriptors: [{entries: [{key: reservation_id, value: "${reservation}"}], hits_addend: 40}]}, expect: allowed}
+  - {call: {domain: chat, descriptors: [{entries: [{key: key, value: k}], hits_addend: 0}]}, expect: {answer: allowed, remaining: 60}}
+`))
+	want := `ok    c.yaml:3  first
+ok    c.yaml:9  second
+ok    c.yaml:12  reservation
+3 cases, 0 failed, 8 calls
+`
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Error(diff)
+	}
+}
+
+// A failure names its line, the call, the expected and the real answer.
+func TestFailure(t *testing.T) {
+	s := run(t, `cases:
+- name: "too many # <&>"
+  steps:
+  - {call: shop user=ada, repeat: 3, expect: allowed}
+- name: wrong limit
+  steps:
+  - {advance: 1m, call: shop user=ada, repeat: 2, expect: allowed}
+  - {call: shop user=ada, expect: {answer: denied, limit: tpm, retry_after: 1s}}
+- name: too few
+  steps:
+  - {call: shop user=ada, expect: {answer: denied, each: [denied, denied], remaining: 7}}
+`)
+	want := `FAIL  c.yaml:2  too many # <&>
+      c.yaml:4: shop user=ada, call 3 of 3, after 0s
+      - answer: allowed
+      + answer: denied
+        limit: rpm
+        entity: user/ada
+        rule: users
+        reason: limit_exhausted
+        remaining: 0
+FAIL  c.yaml:5  wrong limit
+      c.yaml:8: shop user=ada, after 1m0s
+      - limit: tpm
+      + limit: rpm
+      - retry_after: 1s
+      + retry_after: 30s
+        entity: user/ada
+        rule: users
+        reason: limit_exhausted
+        remaining: 0
+FAIL  c.yaml:9  too few
+      c.yaml:11: shop user=ada, after 0s
+      - answer: denied
+      + answer: allowed
+      - each: denied denied
+      + each: allowed
+      - remaining: 7
+      + remaining: 1
+3 cases, 3 failed, 7 calls
+`
+	if diff := cmp.Diff(want, text(t, s)); diff != "" {
+		t.Error(diff)
+	}
+	var tap, junit strings.Builder
+	if err := rulestest.WriteTAP(&tap, []rulestest.Suite{s}); err != nil || !strings.Contains(tap.String(), "1..3\nnot ok 1 - c.yaml:2 too many \\# <&>\n# c.yaml:4: ") {
+		t.Errorf("%v\n%s", err, tap.String())
+	}
+	var read struct {
+		Suites []struct {
+			Failures int `xml:"failures,attr"`
+			Cases    []struct {
+				Name    string `xml:"name,attr"`
+				Failure struct {
+					Message string `xml:"message,attr"`
+				} `xml:"failure"`
+			} `xml:"testcase"`
+		} `xml:"testsuite"`
+	}
+	err := rulestest.WriteJUnit(&junit, []rulestest.Suite{s})
+	if err == nil {
+		err = xml.Unmarshal([]byte(junit.String()), &read)
+	}
+	if err != nil || read.Suites[0].Failures != 3 || read.Suites[0].Cases[0].Name != "too many # <&>" || read.Suites[0].Cases[1].Failure.Message != "limit is rpm, not tpm" {
+		t.Errorf("%v\n%s", err, junit.String())
+	}
+}
+
+// Every mistake of a file is reported with its line.
+func TestMistakes(t *testing.T) {
+	for file, want := range map[string]string{
+		"":                       "c.yaml: has no case",
+		"case: []":               `c.yaml:1: case: unknown key "case"; did you mean "cases"?`,
+		"cases: [{steps: [{}]}]": "c.yaml:1: cases[0]: needs name\nc.yaml:1: cases[0].steps[0]: needs call or advance",
+		"cases: [{name: a}]":     "cases[0]: has no step",
+		"cases: [{name: a, steps: [{call: shop user=ada}]}]":                                               "needs expect: allowed, denied",
+		"cases: [{name: a, steps: [{advance: 1s, expect: allowed}]}]":                                      "which belong to a call",
+		"cases: [{name: a, steps: [{call: shop, expect: allowed}]}]":                                       "must be a domain and entries",
+		"cases: [{name: a, steps: [{call: shop ada, expect: allowed}]}]":                                   `"ada" is not an entry: write KEY=VALUE`,
+		"cases: [{name: a, steps: [{call: shop user=ada, expect: allowd}]}]":                               `did you mean "allowed"?`,
+		"cases: [{name: a, steps: [{call: shop user=ada, expect: {answer: allowed, limit: rpm}}]}]":        "are of a denial",
+		"cases: [{name: a, steps: [{call: shop user=ada, repeat: 0, expect: allowed}]}]":                   "must be a whole number, 1 to 1000000",
+		"cases: [{name: a, steps: [{advance: -1s}]}]":                                                      "must be 1ms to",
+		"cases: [{name: a, steps: [{call: {domain: shop}, expect: allowed}]}]":                             "no descriptors",
+		"cases: [{name: a, steps: [{call: {domain: shop, descriptors: [{entry: []}]}, expect: allowed}]}]": `unknown field "entry"`,
+		"cases: [{name: a, steps: [{call: {domain: shop, descriptors: [{1: 2}]}, expect: allowed}]}]":      "c.yaml:1: cases[0].steps[0].call",
+	} {
+		if _, problems := rulestest.Parse("c.yaml", []byte(file)); !strings.Contains(problems.Error(), want) {
+			t.Errorf("%s:\ngot  %v\nwant %s", file, problems, want)
+		}
+	}
+	f, _ := rulestest.Parse("c.yaml", []byte(`cases: [{name: a, steps: [{call: {domain: chat, descriptors: [{entries: [{key: reservation_id, value: "${reservation}"}]}]}, expect: allowed}]}]`))
+	cfg, err := config.Parse("rules.yaml", []byte(rules), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := f.Run(t.Context(), cfg); err == nil || !strings.Contains(err.Error(), "no call before it made a reservation") {
+		t.Errorf("a reservation that is none: %v", err)
+	}
+}
+
+func FuzzParse(f *testing.F) {
+	f.Add("cases: [{name: a, steps: [{call: shop user=ada, expect: allowed}, {advance: 1s, call: {domain: a, descriptors: [{}]}}]}]")
+	f.Fuzz(func(t *testing.T, text string) {
+		file, problems := rulestest.Parse("f", []byte(text))
+		if len(problems) == 0 && len(file.Cases) == 0 {
+			t.Error("a file without cases is no mistake")
+		}
+	})
+}

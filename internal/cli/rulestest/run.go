@@ -1,0 +1,210 @@
+package rulestest
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"github.com/ratelimit/ratelimit/config"
+	"github.com/ratelimit/ratelimit/pkg/embedded"
+	"github.com/ratelimit/ratelimit/pkg/limiter"
+	"github.com/ratelimit/ratelimit/pkg/reservation"
+	"github.com/ratelimit/ratelimit/pkg/rls"
+)
+
+// Result is the outcome of a case.
+type Result struct {
+	Case  *Case
+	Calls int      // that were made
+	Fail  *Failure // nil = every answer was as expected
+}
+
+// Failure is the first call of a case whose answer is not as expected. The case ends with it.
+type Failure struct {
+	Line  int           // of the step
+	Call  string        // for people
+	Nth   int           // which of the repetitions, from 1
+	Of    int           // number of repetitions
+	At    time.Duration // since the case began
+	Wrong []Mismatch
+}
+
+// Mismatch is a member of an answer that is not as expected.
+type Mismatch struct {
+	Member, Want, Got string
+}
+
+// Reservation stands for the ID of the last reservation of the case, in a call.
+const Reservation = "${reservation}"
+
+// start is when every case begins. Buckets of whole days begin with it.
+func start() time.Time { return time.Date(2026, time.January, 1, 0, 0, 0, 0, time.UTC) }
+
+// Run runs the cases of a file, one after the other.
+func (f *File) Run(ctx context.Context, cfg *config.Config) ([]Result, error) {
+	results := make([]Result, 0, len(f.Cases))
+	for i := range f.Cases {
+		r, err := runCase(ctx, cfg, &f.Cases[i])
+		if err != nil {
+			return results, fmt.Errorf("%s:%d: %w", f.Name, f.Cases[i].Line, err)
+		}
+		results = append(results, r)
+	}
+	return results, nil
+}
+
+// player is a service in memory, and its time. The store asks for the time in the background too.
+type player struct {
+	advanced    atomic.Int64 // nanoseconds since the start
+	handler     http.Handler
+	reservation string // ID of the last one
+}
+
+// at returns how much time has passed since the start.
+func (p *player) at() time.Duration { return time.Duration(p.advanced.Load()) }
+
+func runCase(ctx context.Context, cfg *config.Config, c *Case) (r Result, err error) {
+	p := &player{}
+	stop, err := p.open(ctx, cfg)
+	if err != nil {
+		return r, err
+	}
+	defer func() { err = errors.Join(err, stop()) }()
+	r.Case = c
+	for i := range c.Steps {
+		if r.Fail, err = p.step(ctx, &c.Steps[i], &r.Calls); r.Fail != nil || err != nil {
+			return r, err
+		}
+	}
+	return r, nil
+}
+
+// open makes the service of a configuration. stop ends it.
+func (p *player) open(ctx context.Context, cfg *config.Config) (stop func() error, err error) {
+	clock := func() time.Time { return start().Add(p.at()) }
+	store := embedded.New(embedded.Config{Now: clock})
+	stop = func() error { return store.Close(context.WithoutCancel(ctx)) }
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, stop())
+		}
+	}()
+	l, err := limiter.New(limiter.Config{Store: store})
+	if err != nil {
+		return stop, err
+	}
+	if err := l.SetStatic(ctx, cfg.Static); err != nil {
+		return stop, err
+	}
+	books, err := reservation.NewLedger(reservation.LedgerConfig{Limiter: l, Local: true, Now: clock}) //nolint:contextcheck // it ends with the case
+	if err != nil {
+		return stop, err
+	}
+	ring, err := keyring(cfg)
+	if err != nil {
+		return stop, err
+	}
+	service, err := rls.New(rls.Config{Decider: books, Settler: books, Now: clock, Options: rls.Options{
+		Keyring: ring, Lifetime: cfg.Reservation.TTL, UnmatchedDeny: cfg.DenyUnknown,
+		OnUnavailable: cfg.Static.OnUnavailable, JSON: rls.JSONOptions{Refunds: true, Charges: true},
+	}})
+	if err != nil {
+		return stop, err
+	}
+	service.SetRules(cfg.Rules)
+	p.handler = service.JSONHandler()
+	return func() error { return errors.Join(books.Close(ctx), store.Close(context.WithoutCancel(ctx))) }, nil
+}
+
+// keyring seals the IDs of reservations, which no other process sees.
+func keyring(cfg *config.Config) (*reservation.Keyring, error) {
+	if len(cfg.Reservation.Keys) > 0 {
+		return reservation.NewKeyring(cfg.Reservation.Keys...)
+	}
+	return reservation.NewKeyring(bytes.Repeat([]byte{1}, 32))
+}
+
+// step moves time on, and makes the calls of a step until one has another answer.
+func (p *player) step(ctx context.Context, s *Step, calls *int) (*Failure, error) {
+	p.advanced.Add(int64(s.Advance))
+	for n := 1; n <= s.Repeat && s.Call != ""; n++ {
+		if err := ctx.Err(); err != nil {
+			return nil, context.Cause(ctx)
+		}
+		got, err := p.call(ctx, s.Call)
+		if err != nil {
+			return nil, fmt.Errorf("line %d: %w", s.Line, err)
+		}
+		*calls++
+		if wrong := s.Expect.compare(got, n == s.Repeat); len(wrong) > 0 {
+			return &Failure{Line: s.Line, Call: s.Text, Nth: n, Of: s.Repeat, At: p.at(), Wrong: wrong}, nil
+		}
+	}
+	return nil, nil //nolint:nilnil // nil is no failure
+}
+
+// recorder keeps an answer.
+type recorder struct {
+	header http.Header
+	body   bytes.Buffer
+	code   int
+}
+
+func (r *recorder) Header() http.Header            { return r.header }
+func (r *recorder) Write(text []byte) (int, error) { return r.body.Write(text) }
+func (r *recorder) WriteHeader(code int)           { r.code = code }
+
+// answer is a RateLimitResponse.
+type answer struct {
+	OverallCode string `json:"overallCode"`
+	Statuses    []struct {
+		Code           string `json:"code"`
+		LimitRemaining int64  `json:"limitRemaining"`
+		CurrentLimit   *struct {
+			Name string `json:"name"`
+		} `json:"currentLimit"`
+	} `json:"statuses"`
+	Metadata struct {
+		Reason      string `json:"reason"`
+		Rule        string `json:"rule"`
+		Entity      string `json:"entity"`
+		Limit       string `json:"limit"`
+		RetryAfter  int64  `json:"retry_after"` // seconds
+		Reservation string `json:"reservation_id"`
+	} `json:"dynamicMetadata"`
+}
+
+// call makes a call at the time of the player.
+func (p *player) call(ctx context.Context, text string) (*answer, error) {
+	if strings.Contains(text, Reservation) {
+		if p.reservation == "" {
+			return nil, fmt.Errorf("the call has %s, and no call before it made a reservation", Reservation)
+		}
+		text = strings.ReplaceAll(text, Reservation, p.reservation)
+	}
+	req := (&http.Request{
+		Method: http.MethodPost, URL: &url.URL{Path: "/json"}, Header: http.Header{"Content-Type": {"application/json"}},
+		Body: io.NopCloser(strings.NewReader(text)),
+	}).WithContext(ctx)
+	w := &recorder{header: make(http.Header), code: http.StatusOK}
+	p.handler.ServeHTTP(w, req)
+	if w.code != http.StatusOK && w.code != http.StatusTooManyRequests {
+		return nil, fmt.Errorf("the service refuses the call: %s", bytes.TrimSpace(w.body.Bytes()))
+	}
+	a := new(answer)
+	if err := json.Unmarshal(w.body.Bytes(), a); err != nil {
+		return nil, fmt.Errorf("the answer %s: %w", w.body.Bytes(), err)
+	}
+	if a.Metadata.Reservation != "" {
+		p.reservation = a.Metadata.Reservation
+	}
+	return a, nil
+}

@@ -1,0 +1,109 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/ratelimit/ratelimit/internal/command"
+	"github.com/ratelimit/ratelimit/pkg/api"
+	"github.com/ratelimit/ratelimit/pkg/client"
+)
+
+// topFlags are those of the command top.
+type topFlags struct {
+	operator
+
+	of       client.TopOf
+	resource string
+	once     bool
+	every    time.Duration
+}
+
+// NewTop returns the command top.
+func NewTop() *cobra.Command {
+	f := &topFlags{}
+	cmd := &cobra.Command{
+		Use: "top", Short: "Show which entities are limited now, or are the busiest", Args: command.NoArgs,
+		Long: `top shows the limits of entities with the most denials of the last minute, or with --by busiest
+those with the most decisions. On a terminal it goes on until q or Ctrl-C. Numbers are those of
+the replica that answers; clients that invent names can make them too small, never too large.`,
+		Example: `  ratelimit top
+  ratelimit top --by busiest --limit tpm
+  ratelimit top --once -o json`,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			f.of.Resource = api.Name(f.resource)
+			if f.every < 100*time.Millisecond || f.every > time.Hour {
+				return fmt.Errorf("--every is %v; it must be 100ms to 1h", f.every)
+			}
+			if f.of.By != api.TopDenied && f.of.By != api.TopBusiest {
+				return fmt.Errorf("--by is %q; it must be %s or %s", f.of.By, api.TopDenied, api.TopBusiest)
+			}
+			return f.top(cmd)
+		},
+	}
+	f.flags(cmd)
+	cmd.Flags().StringVar(&f.of.By, "by", api.TopDenied, "denied: the most denials; busiest: the most decisions that took or charged")
+	cmd.Flags().StringVar(&f.resource, "resource", "", "only for this resource")
+	cmd.Flags().StringVar(&f.of.Limit, "limit", "", "only limits of this NAME")
+	cmd.Flags().IntVar(&f.of.Size, "size", 20, "most rows, 1 to 1000")
+	cmd.Flags().BoolVar(&f.once, "once", false, "show it once, also on a terminal")
+	cmd.Flags().DurationVar(&f.every, "every", time.Second, "time from one table to the next on a terminal")
+	completer{&f.operator}.flags(cmd)
+	_ = cmd.RegisterFlagCompletionFunc("by", cobra.FixedCompletions([]string{api.TopDenied, api.TopBusiest}, cobra.ShellCompDirectiveNoFileComp)) // the flag is there
+	return cmd
+}
+
+func (f *topFlags) top(cmd *cobra.Command) error {
+	if f.tableFlags.given() {
+		return errors.New("top shows the decisions of a running service, and a table has none: leave out --store and --table")
+	}
+	c, err := f.connect(cmd.Context())
+	if err != nil {
+		return err
+	}
+	if cmd.Flags().Changed("namespace") {
+		f.of.Namespace = f.namespace
+	}
+	in, _ := cmd.InOrStdin().(*os.File)
+	out, _ := cmd.OutOrStdout().(*os.File)
+	screen := &liveScreen{In: in, Out: out, Every: f.every}
+	table := f.output == command.OutputTable || f.output == command.OutputWide
+	if f.once || !table || in == nil || out == nil || !screen.IsTerminal() {
+		top, err := c.Top(cmd.Context(), f.of)
+		if err != nil {
+			return f.refusal(err)
+		}
+		return command.WriteOne(cmd.OutOrStdout(), f.output, topColumns(), top.Items, top)
+	}
+	return screen.Run(cmd.Context(), func(ctx context.Context) (string, error) { return f.page(ctx, c) })
+}
+
+// page returns the table with a head line.
+func (f *topFlags) page(ctx context.Context, c *client.Client) (string, error) {
+	top, err := c.Top(ctx, f.of)
+	if err != nil {
+		return "", f.refusal(err)
+	}
+	var text strings.Builder
+	fmt.Fprintf(&text, "%s, last %d s, %s   (q ends)\n\n", top.By, top.Seconds, f.server)
+	err = command.WriteTable(&text, f.output == command.OutputWide, topColumns(), top.Items)
+	return text.String(), err
+}
+
+func topColumns() []command.Column[api.TopRow] {
+	return []command.Column[api.TopRow]{
+		{Title: "NAMESPACE", Wide: true, Value: func(r api.TopRow) string { return r.Namespace.String() }},
+		{Title: "ENTITY", Value: func(r api.TopRow) string { return r.Entity.String() }},
+		{Title: "RESOURCE", Value: func(r api.TopRow) string { return r.Resource.String() }},
+		{Title: "LIMIT", Value: func(r api.TopRow) string { return r.Limit }},
+		{Title: "DECISIONS", Value: func(r api.TopRow) string { return strconv.FormatInt(r.Decisions, 10) }},
+		{Title: "TOKENS", Value: func(r api.TopRow) string { return r.Tokens.String() }},
+	}
+}

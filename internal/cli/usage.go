@@ -1,0 +1,175 @@
+package cli
+
+import (
+	"errors"
+	"maps"
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/ratelimit/ratelimit/internal/command"
+	"github.com/ratelimit/ratelimit/pkg/api"
+	"github.com/ratelimit/ratelimit/pkg/client"
+	"github.com/ratelimit/ratelimit/pkg/limiter"
+)
+
+const (
+	usageBar      = 30     // width of the longest bar, in characters
+	usageProgress = 10_000 // windows of an export between two messages
+)
+
+// usageFlags say which usage is meant.
+type usageFlags struct {
+	entity, resource, window, from, to string
+}
+
+func (f *usageFlags) flags(cmd *cobra.Command) {
+	cmd.Flags().StringVar(&f.entity, "entity", "", "only usage of this entity")
+	cmd.Flags().StringVar(&f.resource, "resource", "", "only usage of this resource")
+	cmd.Flags().StringVar(&f.window, "window", string(api.Hour), "hour, day or month, of UTC")
+	cmd.Flags().StringVar(&f.from, "from", "", "only windows that start at this time or later, such as 2026-11-22T09:00:00Z, 2026-11-22 or 2026-11")
+	cmd.Flags().StringVar(&f.to, "to", "", "only windows that start before this time")
+	_ = cmd.RegisterFlagCompletionFunc("window", cobra.FixedCompletions([]string{string(api.Hour), string(api.Day), string(api.Month)}, cobra.ShellCompDirectiveNoFileComp))
+}
+
+func (f *usageFlags) of() (of client.UsageOf, err error) {
+	of = client.UsageOf{Entity: api.Name(f.entity), Resource: api.Name(f.resource), Window: api.Window(f.window)}
+	of.From, of.To, err = parseUsageTimes(f.from, f.to)
+	return of, err
+}
+
+func usageColumns() []command.Column[usageRow] {
+	return []command.Column[usageRow]{
+		{Title: "ENTITY", Value: func(r usageRow) string { return r.Entity.String() }},
+		{Title: "RESOURCE", Value: func(r usageRow) string { return r.Resource.String() }},
+		{Title: "LIMIT", Value: func(r usageRow) string { return r.Limit }},
+		{Title: "START", Value: func(r usageRow) string { return r.Start.UTC().Format(time.RFC3339) }},
+		{Title: "END", Wide: true, Value: func(r usageRow) string { return r.End.UTC().Format(time.RFC3339) }},
+		{Title: "EVENTS", Wide: true, Value: func(r usageRow) string { return orNone(r.Events) }},
+		{Title: "USED", Value: func(r usageRow) string { return r.Amount.String() }},
+		{Title: "", Value: func(r usageRow) string { return r.Bar }},
+	}
+}
+
+func listUsage(o *operator) *cobra.Command {
+	var f usageFlags
+	var limit int
+	var after string
+	cmd := &cobra.Command{
+		Use: "usage", Short: "List consumption by hour, day or month", Args: command.NoArgs,
+		Long: `list usage shows the consumption of entities, net of refunds, by hour, day or month,
+with a bar for each window. -o csv writes every page as it comes and reports progress; an
+export that was cut off goes on with --after.`,
+		Example: `  ratelimit list usage --entity key/k-123 --window day --from 2026-11
+  ratelimit list usage --window month -o csv > usage.csv`,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			of, err := f.of()
+			if err != nil {
+				return err
+			}
+			if o.output == command.OutputCSV {
+				return o.exportUsage(cmd, of, after)
+			}
+			if after != "" {
+				return errors.New("--after belongs to -o csv")
+			}
+			n, err := o.inNamespace(cmd.Context())
+			if err != nil {
+				return err
+			}
+			list := api.List[api.Usage]{Items: []api.Usage{}}
+			for u, err := range client.Each(func(p client.Page) (*api.List[api.Usage], error) { return n.ListUsage(cmd.Context(), of, p) }) {
+				if err != nil {
+					return o.refusal(err)
+				}
+				list.Items = append(list.Items, u)
+				if len(list.Items) == limit {
+					break
+				}
+			}
+			return command.WriteOne(cmd.OutOrStdout(), o.output, usageColumns(), usageRows(list.Items, usageBar), list)
+		},
+	}
+	f.flags(cmd)
+	limitFlag(cmd, &limit)
+	cmd.Flags().StringVar(&after, "after", "", "with -o csv: the cursor where an export was cut off")
+	return cmd
+}
+
+// exportUsage writes all usage as CSV, page by page.
+func (o *operator) exportUsage(cmd *cobra.Command, of client.UsageOf, after string) error {
+	o.output = command.OutputTable
+	n, err := o.inNamespace(cmd.Context())
+	if err != nil {
+		return err
+	}
+	w := continueUsageCSV(cmd.OutOrStdout())
+	if after == "" {
+		if w, err = newUsageCSV(cmd.OutOrStdout()); err != nil {
+			return command.Failed(err)
+		}
+	}
+	for done, told := 0, 0; ; {
+		page, err := n.ListUsage(cmd.Context(), of, client.Page{After: after, Size: limiter.MaxPage})
+		if err != nil {
+			if done > 0 {
+				cmd.PrintErrf("%d windows were written; go on with --after %s\n", done, after)
+			}
+			return o.refusal(err)
+		}
+		if err := w.Write(page.Items); err != nil {
+			return command.Failed(err)
+		}
+		done += len(page.Items)
+		after = page.Next
+		if after == "" {
+			return nil
+		}
+		if done >= told+usageProgress {
+			told = done
+			cmd.PrintErrf("%d windows so far\n", done)
+		}
+	}
+}
+
+// usageTotal is the use of one limit in a summary, as a table shows it.
+type usageTotal struct {
+	of    *api.UsageSummary
+	limit string
+}
+
+func usageTotalColumns() []command.Column[usageTotal] {
+	return []command.Column[usageTotal]{
+		{Title: "LIMIT", Value: func(r usageTotal) string { return r.limit }},
+		{Title: "TOTAL", Value: func(r usageTotal) string { return r.of.Limits[r.limit].Total.String() }},
+		{Title: "AVERAGE", Value: func(r usageTotal) string { return r.of.Limits[r.limit].Average.String() }},
+		{Title: "WINDOWS", Value: func(r usageTotal) string { return strconv.FormatInt(r.of.Snapshots, 10) }},
+		{Title: "FIRST", Value: func(r usageTotal) string { return r.of.First.UTC().Format(time.RFC3339) }},
+		{Title: "LAST", Value: func(r usageTotal) string { return r.of.Last.UTC().Format(time.RFC3339) }},
+	}
+}
+
+func getUsage(o *operator) *cobra.Command {
+	var f usageFlags
+	cmd := &cobra.Command{
+		Use: "usage", Short: "Sum usage up", Args: command.NoArgs,
+		Long: `get usage sums up the lines of list usage: the total of each limit, the average of a window,
+and the first and the last window. A window of two entities or resources counts twice.`,
+		Example: `  ratelimit get usage --entity key/k-123 --window day --from 2026-11-01 --to 2026-12-01`,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			sum, err := readOne(cmd.Context(), o, f.of, (*client.Namespace).SumUsage)
+			if err != nil {
+				return err
+			}
+			rows := make([]usageTotal, 0, len(sum.Limits))
+			for _, limit := range slices.Sorted(maps.Keys(sum.Limits)) {
+				rows = append(rows, usageTotal{sum, limit})
+			}
+			return command.WriteOne(cmd.OutOrStdout(), o.output, usageTotalColumns(), rows, sum)
+		},
+	}
+	f.flags(cmd)
+	return cmd
+}

@@ -1,0 +1,65 @@
+package cli
+
+import (
+	"cmp"
+	"maps"
+	"math/bits"
+	"slices"
+	"strings"
+
+	"github.com/ratelimit/ratelimit/pkg/api"
+)
+
+// usageRow is the use of one limit in one window.
+type usageRow struct {
+	api.Usage
+
+	Limit  string
+	Amount api.Tokens
+	Bar    string // as long as Amount, next to the other windows of the entity, resource and limit
+}
+
+// usageRows returns a row for each limit of each window, in order of entities, resources, limits and
+// starts, with bars of at most width characters.
+func usageRows(all []api.Usage, width int) []usageRow {
+	var rows []usageRow
+	for _, u := range all {
+		for _, limit := range slices.Sorted(maps.Keys(u.Used)) {
+			rows = append(rows, usageRow{Usage: u, Limit: limit, Amount: u.Used[limit]})
+		}
+	}
+	slices.SortStableFunc(rows, func(a, b usageRow) int { return cmp.Or(a.series(b), a.Start.Compare(b.Start)) })
+	for i := 0; i < len(rows); {
+		end, most := i, api.Tokens(0)
+		for ; end < len(rows) && rows[i].series(rows[end]) == 0; end++ {
+			most = max(most, rows[end].Amount)
+		}
+		for ; i < end; i++ {
+			rows[i].Bar = bar(rows[i].Amount, most, width)
+		}
+	}
+	return rows
+}
+
+// series orders rows by all but the window.
+func (r usageRow) series(other usageRow) int {
+	return cmp.Or(cmp.Compare(r.Entity, other.Entity), cmp.Compare(r.Resource, other.Resource), strings.Compare(r.Limit, other.Limit))
+}
+
+// eighths are blocks of one to seven eighths of a character's width.
+const eighths = "▏▎▍▌▋▊▉"
+
+// bar draws n of most, above 0, as a part of width characters. An amount above 0 is seen.
+func bar(n, most api.Tokens, width int) string {
+	if n <= 0 {
+		return ""
+	}
+	hi, lo := bits.Mul64(uint64(n), uint64(8*width)) // #nosec G115 -- both are above 0
+	whole, _ := bits.Div64(hi, lo, uint64(most))     // #nosec G115 -- n is not above most
+	parts := max(1, int(whole))                      // #nosec G115 -- at most 8*width
+	text := strings.Repeat("█", parts/8)
+	if rest := parts % 8; rest > 0 {
+		text += string([]rune(eighths)[rest-1])
+	}
+	return text
+}

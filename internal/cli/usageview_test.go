@@ -1,0 +1,114 @@
+package cli
+
+import (
+	"encoding/csv"
+	"fmt"
+	"os"
+	"strings"
+	"testing"
+	"time"
+	"unicode/utf8"
+
+	"github.com/google/go-cmp/cmp"
+	"pgregory.net/rapid"
+
+	"github.com/ratelimit/ratelimit/pkg/api"
+)
+
+func usage(entity api.Name, hour int, used map[string]api.Tokens) api.Usage {
+	start := time.Date(2026, 11, 22, hour, 0, 0, 0, time.UTC)
+	return api.Usage{Entity: entity, Resource: "gpt-4", Window: api.Hour, Start: start, End: start.Add(time.Hour), Used: used}
+}
+
+func Example() {
+	all := []api.Usage{
+		usage("key/k-1", 9, map[string]api.Tokens{"rpm": 2000}),
+		usage("key/k-1", 10, map[string]api.Tokens{"rpm": 8000}),
+	}
+	for _, r := range usageRows(all, 8) {
+		fmt.Println(r.Start.Hour(), r.Limit, r.Amount, r.Bar)
+	}
+	c, err := newUsageCSV(os.Stdout)
+	if err == nil {
+		err = c.Write(all[:1])
+	}
+	if err != nil {
+		fmt.Println(err)
+	}
+	// Output:
+	// 9 rpm 2 ██
+	// 10 rpm 8 ████████
+	// window,start,end,entity,resource,limit,used,events
+	// hour,2026-11-22T09:00:00Z,2026-11-22T10:00:00Z,key/k-1,gpt-4,rpm,2,0
+}
+
+func TestRowsAreBySeriesAndTime(t *testing.T) {
+	rows := usageRows([]api.Usage{
+		usage("b", 1, map[string]api.Tokens{"rpm": -5, "tpm": 1}),
+		usage("a", 2, map[string]api.Tokens{"rpm": 1000}),
+		usage("a", 1, map[string]api.Tokens{"rpm": 1}),
+	}, 10)
+	got := make([]string, 0, len(rows))
+	for _, r := range rows {
+		got = append(got, fmt.Sprintf("%s %s %d %s%s", r.Entity, r.Limit, r.Start.Hour(), r.Amount, r.Bar))
+	}
+	want := []string{"a rpm 1 0.001▏", "a rpm 2 1██████████", "b rpm 1 -0.005", "b tpm 1 0.001██████████"}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
+// No bar is longer than the width, and a larger amount has no shorter bar.
+func TestBars(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		a, b := rapid.Int64().Draw(t, "a"), rapid.Int64().Draw(t, "b")
+		width := rapid.IntRange(1, 100).Draw(t, "width")
+		rows := usageRows([]api.Usage{usage("e", 1, map[string]api.Tokens{"l": api.Tokens(min(a, b))}), usage("e", 2, map[string]api.Tokens{"l": api.Tokens(max(a, b))})}, width)
+		small, large := utf8.RuneCountInString(rows[0].Bar), utf8.RuneCountInString(rows[1].Bar)
+		if small > large || large > width || (rows[1].Amount > 0) != (large > 0) {
+			t.Fatalf("%d: %q, %d: %q in %d characters", rows[0].Amount, rows[0].Bar, rows[1].Amount, rows[1].Bar, width)
+		}
+	})
+}
+
+// Any name is one cell, no two have the same one, and none is a formula.
+func TestCSVHasAnyName(t *testing.T) {
+	var b strings.Builder
+	c := continueUsageCSV(&b)
+	names := []api.Name{"a,b", "\"quoted\"\nline", "\xff", `"\xff"`, "=1+1", "'=1+1", "+1", "-1", "@a", "\t=1", "'"}
+	for _, name := range names {
+		if err := c.Write([]api.Usage{usage(name, 1, map[string]api.Tokens{"rpm": 1500})}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	lines, err := csv.NewReader(strings.NewReader(b.String())).ReadAll()
+	if err != nil || len(lines) != len(names) {
+		t.Fatalf("%d lines, %v", len(lines), err)
+	}
+	seen := map[string]bool{}
+	for i, name := range names {
+		cell := lines[i][3]
+		if strings.TrimPrefix(cell, "'") != name.String() && cell != "'"+name.String() || lines[i][6] != "1.5" {
+			t.Errorf("%q: %q", name, lines[i])
+		}
+		if seen[cell] || strings.ContainsAny(cell[:1], "=+-@\t\r") {
+			t.Errorf("%q: the cell %q is a formula, or another name's", name, cell)
+		}
+		seen[cell] = true
+	}
+}
+
+func TestParseTime(t *testing.T) {
+	for text, want := range map[string]string{
+		"2026-11-22T09:30:00+02:00": "2026-11-22T07:30:00Z", "2026-11-22": "2026-11-22T00:00:00Z", "2026-11": "2026-11-01T00:00:00Z", "": "0001-01-01T00:00:00Z",
+	} {
+		if got, err := parseUsageTime(text); err != nil || got.UTC().Format(time.RFC3339) != want {
+			t.Errorf("%q: %v, %v; want %s", text, got, err, want)
+		}
+	}
+	for _, bad := range []string{"yesterday", "2026-13", "2026-11-22 09:00"} {
+		if _, err := parseUsageTime(bad); err == nil {
+			t.Errorf("%q is a time", bad)
+		}
+	}
+}

@@ -1,0 +1,80 @@
+package command
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/ratelimit/ratelimit/config"
+)
+
+const (
+	// DefaultFile is read where no other file is named.
+	DefaultFile = "ratelimit.yaml"
+	// HTTPAddressVariable takes the place of the default of server.http.address: the
+	// image sets it, so that probes reach the service with any flags.
+	HTTPAddressVariable = "RATELIMIT_HTTP_ADDRESS"
+)
+
+// Source says where the configuration comes from.
+type Source struct {
+	File  string
+	Rules []string
+	Demo  bool
+}
+
+// Flags adds the flags that name the configuration.
+func (s *Source) Flags(cmd *cobra.Command) {
+	cmd.Flags().StringVarP(&s.File, "config", "c", "", "configuration file (default: "+DefaultFile+" in the working directory, if it exists)")
+	cmd.Flags().StringArrayVar(&s.Rules, "rules", nil, "file or directory with more domains; may be repeated")
+	cmd.Flags().BoolVar(&s.Demo, "demo", false, "use the example rules in the program, to try it; not with --config")
+}
+
+// resolve finds the file where none is named.
+func (s *Source) resolve() error {
+	switch {
+	case s.Demo && s.File != "":
+		return errors.New("--demo uses the example rules in the program, and --config a file: leave one of them out")
+	case s.Demo || s.File != "":
+		return nil
+	}
+	switch _, err := os.Stat(DefaultFile); {
+	case err == nil || !errors.Is(err, fs.ErrNotExist):
+		s.File = DefaultFile
+	case len(s.Rules) == 0:
+		return fmt.Errorf("no configuration: name a file with --config, or have %s in the working directory; --demo uses example rules, to try the program", DefaultFile)
+	}
+	return nil
+}
+
+// Options are those that the files are loaded and watched with.
+func (s *Source) Options() config.Options {
+	return config.Options{Rules: s.Rules, Demo: s.Demo, HTTPAddress: os.Getenv(HTTPAddressVariable)}
+}
+
+// Load reads the configuration. Its error is config.Problems where the files are wrong.
+func (s *Source) Load() (*config.Config, error) {
+	if err := s.resolve(); err != nil {
+		return nil, err
+	}
+	return config.Load(s.File, s.Options())
+}
+
+// Check returns the command that shows the mistakes of the configuration.
+func (s *Source) Check() string {
+	command := []string{"ratelimit check"}
+	if s.Demo {
+		command = append(command, "--demo")
+	}
+	if s.File != "" {
+		command = append(command, "--config", s.File)
+	}
+	for _, rules := range s.Rules {
+		command = append(command, "--rules", rules)
+	}
+	return strings.Join(command, " ")
+}

@@ -1,0 +1,32 @@
+package server
+
+import (
+	"time"
+
+	"github.com/ratelimit/ratelimit/pkg/admin/controlapi"
+	"github.com/ratelimit/ratelimit/pkg/rls"
+)
+
+// activity counts limits of entities by their denials and their use.
+type activity struct {
+	since           time.Time
+	denied, busiest *controlapi.TopCounter
+}
+
+func newActivity(since time.Time) *activity {
+	return &activity{since: since, denied: controlapi.NewTopCounter(), busiest: controlapi.NewTopCounter()}
+}
+
+// observe implements rls.Config.Observe.
+func (a *activity) observe(now time.Time, o rls.Observation) {
+	counter := a.busiest
+	if o.Denied {
+		counter = a.denied
+	}
+	counter.Add(now, controlapi.TopKey{Namespace: o.Namespace, Entity: o.Entity, Resource: o.Resource, Limit: o.Limit}, o.Amount)
+}
+
+// shown returns the activity as operators read it.
+func (a *activity) shown(decided func() map[string]int64) controlapi.Activity {
+	return controlapi.Activity{Denied: a.denied, Busiest: a.busiest, Decided: decided, Since: a.since}
+}

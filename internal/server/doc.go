@@ -1,0 +1,37 @@
+// Package server is the process that answers calls: its store, its listeners and their guards,
+// reload, drain, metrics, and alerts of budgets. [NewCommand] makes the command serve, and [New] a
+// [Service] without listeners.
+//
+// # Tracing
+//
+// [Tracing] sends spans of calls to an OpenTelemetry collector, as the standard
+// variables OTEL_* of the environment say.
+//
+// It is off unless OTEL_TRACES_EXPORTER is otlp, or the environment has an endpoint of OTLP;
+// then a service has no part of it. It speaks OTLP over gRPC. A span of a call is a child of
+// that of the gateway, and has the domain and the answer. The calls of a store that is a
+// table are its children.
+//
+// # Socket of administration
+//
+// The socket files open and find the Unix socket of administration. The mode of
+// its file, 0600, lets a caller in: the user of the service, and root.
+//
+// A service with a data directory has the socket there. Others have it in the run
+// directory, which commands search: $RATELIMIT_RUN_DIR alone where it is set; else
+// $XDG_RUNTIME_DIR/ratelimit, /run/ratelimit, or ratelimit-UID below the directory for
+// temporary files.
+//
+// # Alerts
+//
+// [Alerts] reports events of budgets to operators: in the log, and by calls of a
+// webhook.
+//
+// A [Webhook] has two queues of bounded length, and sends several events at once. Clients can invent the
+// entities of shared events, see [limiter.BudgetEvent]: these have a queue of their own, at most half of the
+// senders, and a bounded number of lines in the log. A call is signed with
+// HMAC-SHA256 over a timestamp and the body. It is made again with growing pauses while the
+// receiver fails. An event that finds its queue full, that the receiver refuses, or that no call
+// has delivered in time is dropped: that is counted, and logged. A program that is frozen between
+// its calls, such as a function of AWS Lambda, has no such senders: it sends with [Webhook.Flush].
+package server

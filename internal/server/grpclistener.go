@@ -1,0 +1,82 @@
+package server
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"net"
+	"slices"
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/credentials"
+	"google.golang.org/grpc/credentials/insecure"
+	"google.golang.org/grpc/health"
+	"google.golang.org/grpc/health/grpc_health_v1"
+	"google.golang.org/grpc/reflection"
+
+	"github.com/ratelimit/ratelimit/config"
+	"github.com/ratelimit/ratelimit/internal/server/guard"
+	"github.com/ratelimit/ratelimit/pkg/rls"
+)
+
+// grpcSide is the listener of the Rate Limit Service and its server.
+type grpcSide struct {
+	server   *grpc.Server // nil = not built
+	health   *health.Server
+	listener net.Listener
+}
+
+// grpcOptions returns the options of a server that is watched. A nil configuration of TLS is plain
+// text.
+func grpcOptions(cfg config.GRPC, secure *tls.Config, watch *guard.Guard) []grpc.ServerOption {
+	creds := insecure.NewCredentials()
+	if secure != nil {
+		creds = credentials.NewTLS(secure)
+	}
+	return slices.Concat(rls.ServerOptions(), watch.Options(creds), boundOptions(cfg.MaxConnectionAge))
+}
+
+// build makes the server, which is not healthy yet.
+func (g *grpcSide) build(opts []grpc.ServerOption, watch *guard.Guard, service *rls.Service) {
+	g.server = grpc.NewServer(opts...)
+	watched := watch.Server(g.server)
+	g.health = health.NewServer()
+	g.setHealth(grpc_health_v1.HealthCheckResponse_NOT_SERVING)
+	grpc_health_v1.RegisterHealthServer(watched, g.health)
+	service.Register(watched)
+	reflection.Register(watched)
+}
+
+func (g *grpcSide) setHealth(status grpc_health_v1.HealthCheckResponse_ServingStatus) {
+	for _, name := range []string{"", "ratelimit", rls.ServiceName} {
+		g.health.SetServingStatus(name, status)
+	}
+}
+
+// serve answers until the server is stopped.
+func (g *grpcSide) serve(watch *guard.Guard) error {
+	err := g.server.Serve(watch.Listener(g.listener))
+	if errors.Is(err, grpc.ErrServerStopped) { // before it began
+		return nil
+	}
+	return err
+}
+
+// stop lets the calls in flight end, for at most a time. Streams that stay open, such as
+// those that watch the health, are cut.
+func (g *grpcSide) stop(ctx context.Context, atMost time.Duration) {
+	ctx, cancel := context.WithTimeout(ctx, atMost)
+	defer cancel()
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		g.server.GracefulStop()
+	}()
+	select {
+	case <-done:
+	case <-ctx.Done():
+		g.server.Stop()
+		<-done
+	}
+}

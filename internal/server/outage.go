@@ -1,0 +1,135 @@
+package server
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"sync"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/ratelimit/ratelimit/config"
+	"github.com/ratelimit/ratelimit/pkg/admin"
+	"github.com/ratelimit/ratelimit/pkg/dynamo"
+	"github.com/ratelimit/ratelimit/pkg/limiter"
+)
+
+// outages follows the outages of a table: it says when one begins and when it is over,
+// and counts the calls that a policy decided in its place.
+type outages struct {
+	log *slog.Logger
+
+	mu      sync.Mutex
+	store   *dynamo.Store  // nil = none yet, or a store that is in this process
+	policy  limiter.Policy // of the configuration in force
+	own     int            // rules that have another policy
+	began   time.Time      // of the outage that was reported last
+	run     time.Time      // of the failures that decided counts for
+	last    time.Time      // when one of these calls was decided
+	decided int64          // calls that a policy decided since
+}
+
+// late is how long after a call was decided by a policy it is noticed at most that the
+// table did not answer: a message may take that long.
+const late = time.Second
+
+// use sets the store to follow.
+func (o *outages) use(store *dynamo.Store) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.store = store
+}
+
+// configured notes which policies are in force.
+func (o *outages) configured(cfg *config.Config) {
+	own := 0
+	for _, d := range cfg.Rules.Domains() {
+		for _, r := range d.Rules() {
+			if p := r.OnUnavailable(); p != limiter.Unset && p != cfg.Static.OnUnavailable {
+				own++
+			}
+		}
+	}
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.policy, o.own = cfg.Static.OnUnavailable, own
+}
+
+// fallback counts a call that a policy decided. Those of one outage count together,
+// from the first that the table did not answer; a call that is slow now and then starts anew.
+func (o *outages) fallback() {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.store == nil {
+		return
+	}
+	o.follow(o.store.FailingSince())
+	o.decided++
+	o.last = time.Now()
+}
+
+// follow begins to count anew, unless the calls that were counted are of the same run of
+// failures, or came just before it was noticed.
+func (o *outages) follow(run time.Time) {
+	same := run.Equal(o.run) && !run.IsZero()
+	if !same && (!o.run.IsZero() || time.Since(o.last) >= late) {
+		o.decided = 0
+	}
+	o.run = run
+}
+
+// observe reports that an outage has begun, or is over.
+func (o *outages) observe(state dynamo.State) {
+	o.mu.Lock()
+	over := state.Condition == dynamo.Available
+	if !over {
+		o.began = state.Since
+	}
+	o.follow(o.began)
+	attrs := []slog.Attr{
+		slog.Time("since", o.began.UTC()), slog.String("on_unavailable", o.policy.String()),
+		slog.Int("rules_with_another", o.own), slog.Int64("calls_decided_by_policy", o.decided),
+	}
+	o.mu.Unlock()
+	if over {
+		attrs = append(attrs, slog.Duration("lasted", state.Since.Sub(o.began).Round(time.Millisecond)))
+		o.log.LogAttrs(context.Background(), slog.LevelInfo, "the store answers again", attrs...)
+		return
+	}
+	attrs = append(attrs, slog.String("state", state.Condition.String()), slog.Any("error", state.Cause))
+	o.log.LogAttrs(context.Background(), slog.LevelError, "the store is unavailable: on_unavailable decides calls, and charges wait", attrs...)
+}
+
+// state returns the state of the store for /readyz; nil of one that is in this process.
+func (o *outages) state() *admin.StoreState {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.store == nil {
+		return nil
+	}
+	state := o.store.State()
+	return &admin.StoreState{
+		Type: string(config.StoreDynamoDB), State: state.Condition.String(), Since: state.Since.UTC(),
+		Policy: o.policy.String(), RulesWithAnother: o.own,
+	}
+}
+
+// register registers gauges of the state and of the policy: 1 for the present one, 0 for the others.
+func (o *outages) register(reg prometheus.Registerer) error {
+	var errs []error
+	gauge := func(name, help, label, value string, is func(*admin.StoreState) string) {
+		errs = append(errs, reg.Register(prometheus.NewGaugeFunc(prometheus.GaugeOpts{
+			Name: name, Help: help, ConstLabels: prometheus.Labels{label: value},
+		}, func() float64 { return truth(is(o.state()) == value) })))
+	}
+	for _, c := range []dynamo.Condition{dynamo.Available, dynamo.Recovering, dynamo.Throttled, dynamo.Unavailable} {
+		gauge("ratelimit_store_state", "1 for the state that the store is in.", "state", c.String(),
+			func(s *admin.StoreState) string { return s.State })
+	}
+	for _, p := range []limiter.Policy{limiter.Allow, limiter.Deny, limiter.Local} {
+		gauge("ratelimit_store_policy", "1 for the policy that decides while the store does not answer, unless a rule has another.", "policy", p.String(),
+			func(s *admin.StoreState) string { return s.Policy })
+	}
+	return errors.Join(errs...)
+}

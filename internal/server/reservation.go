@@ -1,0 +1,64 @@
+package server
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/ratelimit/ratelimit/config"
+	"github.com/ratelimit/ratelimit/pkg/reservation"
+)
+
+// reservationSecret names the key that the store keeps.
+const reservationSecret = "reservation-key"
+
+// keyring returns the keys that seal the ids of reservations: the configured keys,
+// else the one in the store, which is read once.
+func (s *Service) keyring(ctx context.Context, cfg config.Reservation) (*reservation.Keyring, error) {
+	if len(cfg.Keys) > 0 {
+		ring, err := reservation.NewKeyring(cfg.Keys...)
+		if err != nil {
+			return nil, fmt.Errorf("reservation.keys: %w", err)
+		}
+		return ring, nil
+	}
+	if ring := s.stored.Load(); ring != nil {
+		return ring, nil
+	}
+	candidate := make([]byte, 32)
+	if _, err := rand.Read(candidate); err != nil {
+		return nil, err
+	}
+	key, err := s.Store.Secret(ctx, reservationSecret, candidate)
+	if err != nil {
+		return nil, fmt.Errorf("the key of reservations in the store: %w", err)
+	}
+	ring, err := reservation.NewKeyring(key)
+	if err != nil {
+		return nil, fmt.Errorf("the key of reservations in the store: %w", err)
+	}
+	s.stored.Store(ring)
+	return ring, nil
+}
+
+// registerLedgerMetrics registers the metrics of pending charges.
+func registerLedgerMetrics(reg prometheus.Registerer, stats func() reservation.LedgerStats) error {
+	errs := make([]error, 0, 4)
+	errs = append(errs, reg.Register(prometheus.NewGaugeFunc(prometheus.GaugeOpts{
+		Name: "ratelimit_kept_bookings", Help: "Charges, refunds and settlements in the queue, until the store answers.",
+	}, func() float64 { return float64(stats().Kept) })))
+	for _, c := range []struct {
+		name, help string
+		value      func(reservation.LedgerStats) int64
+	}{
+		{"ratelimit_kept_bookings_booked_total", "Charges, refunds and settlements of the queue that were recorded later.", func(s reservation.LedgerStats) int64 { return s.Booked }},
+		{"ratelimit_kept_bookings_lost_total", "Charges, refunds and settlements lost: the queue was full, or the process ended.", func(s reservation.LedgerStats) int64 { return s.Lost }},
+		{"ratelimit_uncertain_bookings_total", "Charges, refunds and settlements with an unknown outcome; they are not recorded again.", func(s reservation.LedgerStats) int64 { return s.Uncertain }},
+	} {
+		errs = append(errs, reg.Register(prometheus.NewCounterFunc(prometheus.CounterOpts{Name: c.name, Help: c.help}, func() float64 { return float64(c.value(stats())) })))
+	}
+	return errors.Join(errs...)
+}

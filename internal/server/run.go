@@ -1,0 +1,104 @@
+package server
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"os"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+	"google.golang.org/grpc/health/grpc_health_v1"
+
+	"github.com/ratelimit/ratelimit/config"
+	"github.com/ratelimit/ratelimit/internal/command"
+)
+
+// listen opens the listeners, so that a port that is taken is an error at once.
+func (s *Service) listen(ctx context.Context) error {
+	var lc net.ListenConfig
+	var err error
+	if s.grpc.listener, err = lc.Listen(ctx, "tcp", s.cfg.Server.GRPC.Address); err != nil {
+		return fmt.Errorf("server.grpc.address, or --grpc-address: %w", err)
+	}
+	if s.http.listener, err = lc.Listen(ctx, "tcp", s.cfg.Server.HTTP.Address); err != nil {
+		_ = s.grpc.listener.Close() // the other error is the one to report
+		return fmt.Errorf("server.http.address, or --http-address: %w", err)
+	}
+	if err := s.admin.listen(ctx, s.cfg, s.guards.admin, s.log); err != nil {
+		_, _ = s.grpc.listener.Close(), s.http.listener.Close() // the same
+		return err
+	}
+	return nil
+}
+
+// run serves until ctx ends or a listener fails, and drains in order. It reloads the
+// configuration when its files change, and at each hangup signal.
+func (s *Service) run(ctx context.Context, file string, opts config.Options, hangups <-chan os.Signal) error {
+	group, groupCtx := errgroup.WithContext(ctx)
+	s.health.SetReady() // before anything can end: drain has the last word
+	s.grpc.setHealth(grpc_health_v1.HealthCheckResponse_SERVING)
+	group.Go(func() error { return s.guards.run(groupCtx) })
+	group.Go(func() error { return s.grpc.serve(s.guards.grpc) })
+	group.Go(func() error { return s.http.serve(s.guards.http) })
+	group.Go(s.admin.serve)
+	asked := make(chan struct{})
+	opts.Reload = asked
+	group.Go(func() error { return s.watch(groupCtx, file, opts) })
+	group.Go(func() error { return s.obey(groupCtx, hangups, asked) })
+	group.Go(func() error { return s.Tell(groupCtx) })
+	group.Go(func() error { return s.dataWatch.run(groupCtx) })
+	group.Go(func() error { return s.watchBudgets(groupCtx) })
+	group.Go(func() error {
+		<-groupCtx.Done()
+		s.drain(ctx)
+		return nil
+	})
+	s.log.InfoContext(ctx, "serving", "grpc", s.grpc.listener.Addr().String(), "http", s.http.listener.Addr().String(), "admin", cmp.Or(s.admin.name, config.AdminOff), "version", command.Version())
+	err := group.Wait()
+	s.Close(context.WithoutCancel(ctx))
+	return err
+}
+
+// drain turns traffic away, ends the calls in flight, and stops the listeners. The
+// HTTP side stops last, so that its health can be read to the end.
+func (s *Service) drain(ctx context.Context) {
+	s.health.SetNotReady("shutting down")
+	s.grpc.setHealth(grpc_health_v1.HealthCheckResponse_NOT_SERVING)
+	patience := drainTime(ctx, s.cfg)
+	s.log.InfoContext(ctx, "draining", "reason", context.Cause(ctx), "patience", patience)
+	ctx = context.WithoutCancel(ctx)
+	waited, stop := context.WithTimeout(ctx, patience)
+	defer stop()
+	<-waited.Done()
+	s.grpc.stop(ctx, s.quiet)
+	for _, server := range []*http.Server{s.admin.server, s.http.server} {
+		if err := stopHTTP(ctx, server, s.quiet); err != nil {
+			s.log.WarnContext(ctx, "connections were cut", "error", err)
+		}
+	}
+}
+
+// drainTime is how long the service goes on answering while it says that it is not
+// ready. Only after an orchestrator's SIGTERM do clients move to other replicas.
+func drainTime(ctx context.Context, cfg *config.Config) time.Duration {
+	if errors.Is(context.Cause(ctx), command.ErrTerminated) {
+		return cfg.Drain
+	}
+	return 0
+}
+
+// watchBudgets compares the usage of a data directory with the budgets in force. In a fleet that is done
+// by ratelimit aggregate.
+func (s *Service) watchBudgets(ctx context.Context) error {
+	if s.durable == nil {
+		return nil
+	}
+	return s.alerts.Run(ctx, func(ctx context.Context) error {
+		s.durable.WatchBudgets(ctx, 0, s.budgets.Load, s.alerts.Tell)
+		return nil
+	})
+}

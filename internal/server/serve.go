@@ -1,0 +1,212 @@
+package server
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"os/signal"
+	"syscall"
+
+	"github.com/spf13/cobra"
+
+	"github.com/ratelimit/ratelimit/config"
+	"github.com/ratelimit/ratelimit/internal/command"
+)
+
+type serveFlags struct {
+	command.Source
+	grpcAddress string
+	httpAddress string
+	admin       string
+	store       string
+	data        string
+	newData     bool
+	dynamodb    config.DynamoDB // its names only; "" = the file's
+	hangups     <-chan os.Signal
+}
+
+// NewCommand returns the command serve.
+func NewCommand() *cobra.Command {
+	var f serveFlags
+	cmd := &cobra.Command{
+		Use:   "serve",
+		Short: "Start the service",
+		Long: `serve answers Envoy's Rate Limit Service protocol over gRPC, and JSON, metrics and
+health over HTTP. It reads its configuration again whenever the files change, and on
+SIGHUP at once; a configuration that is wrong, or has no domain, is reported, and the
+one before it stays in force.
+
+Buckets are in the program itself. With --data they, and the limits and entities
+that are stored, are also in a file of that directory, and outlive the process and
+the machine's power. With --store dynamodb they are in a table that all replicas
+share; the table must be there and in order for the service to start.
+
+Backup, restore and all changes of state are answered on a listener of their own: a
+Unix socket that only its user can open, admin.sock in the data directory or the run
+directory. On TCP it asks for a token or a client certificate, see ratelimit token.
+
+On SIGTERM it says that it is not ready and goes on answering for the time that
+drain gives (10s), so that gateways can turn to others; then it ends the calls in
+flight, returns the tokens of its leases, and stops. On Ctrl-C it does
+not wait. A second signal ends it at once.`,
+		Example: `  ratelimit serve --demo
+  ratelimit serve --config ratelimit.yaml --grpc-address 0.0.0.0:8081
+  ratelimit serve --config ratelimit.yaml --data /var/lib/ratelimit
+  ratelimit serve --config ratelimit.yaml --store dynamodb --table ratelimit --region eu-central-1`,
+		Args: command.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			hangups := make(chan os.Signal, 1)
+			signal.Notify(hangups, syscall.SIGHUP) // first: it never ends the service
+			defer signal.Stop(hangups)
+			f.hangups = hangups
+			cfg, err := f.Load()
+			if err != nil {
+				return err
+			}
+			if err := f.override(cfg); err != nil {
+				return err
+			}
+			return f.serve(cmd.Context(), cfg, cmd.OutOrStdout(), cmd.ErrOrStderr())
+		},
+	}
+	f.Flags(cmd)
+	cmd.Flags().StringVar(&f.grpcAddress, "grpc-address", "", "where to answer gRPC, host:port (overrides server.grpc.address)")
+	cmd.Flags().StringVar(&f.httpAddress, "http-address", "", "where to answer HTTP, host:port (overrides server.http.address)")
+	cmd.Flags().StringVar(&f.admin, "admin-address", "", "where to answer administration: unix:PATH, host:port or off (overrides server.admin.address)")
+	cmd.Flags().StringVar(&f.store, "store", "", "embedded or dynamodb (overrides store.type)")
+	cmd.Flags().StringVar(&f.data, "data", "", "directory in which the store embedded keeps everything (overrides store.embedded.data)")
+	cmd.Flags().BoolVar(&f.newData, "new-data", false, "make an empty data file where the one of the directory is missing: all buckets are full then; for one start")
+	cmd.Flags().StringVar(&f.dynamodb.Table, "table", "", "table of the store dynamodb (overrides store.dynamodb.table)")
+	cmd.Flags().StringVar(&f.dynamodb.Region, "region", "", "its region (overrides store.dynamodb.region)")
+	cmd.Flags().StringVar(&f.dynamodb.Endpoint, "endpoint", "", "its endpoint, a URL (overrides store.dynamodb.endpoint)")
+	return cmd
+}
+
+// override puts the flags' values in place of the file's.
+func (f *serveFlags) override(cfg *config.Config) error {
+	if f.grpcAddress != "" {
+		cfg.Server.GRPC.Address = f.grpcAddress
+	}
+	if f.httpAddress != "" {
+		cfg.Server.HTTP.Address = f.httpAddress
+	}
+	if f.admin != "" {
+		cfg.Server.Admin.Address = f.admin
+		if err := cfg.Server.Admin.Check(); err != nil {
+			return fmt.Errorf("--admin-address: %w", err)
+		}
+	}
+	if err := f.overrideStore(&cfg.Store); err != nil {
+		return err
+	}
+	for flag, address := range map[string]string{"--grpc-address": f.grpcAddress, "--http-address": f.httpAddress} {
+		if address == "" {
+			continue
+		}
+		if _, _, err := net.SplitHostPort(address); err != nil {
+			return fmt.Errorf("%s is %q; it must be host:port, such as 127.0.0.1:8081", flag, address)
+		}
+	}
+	return nil
+}
+
+func (f *serveFlags) overrideStore(store *config.Store) error {
+	switch kind := config.StoreType(f.store); kind {
+	case "":
+	case config.StoreEmbedded, config.StoreDynamoDB:
+		store.Type = kind
+	default:
+		return fmt.Errorf("--store is %q; it must be embedded or dynamodb", f.store)
+	}
+	if f.data != "" {
+		if store.Type != config.StoreEmbedded {
+			return fmt.Errorf("--data is for the store embedded, and the store is %s: leave it out, or add --store embedded", store.Type)
+		}
+		store.Embedded.Data = f.data
+	}
+	if f.newData {
+		if store.Type != config.StoreEmbedded || store.Embedded.Data == "" {
+			return errors.New("--new-data is for a data directory: add --data, or leave it out")
+		}
+		store.Embedded.NewData = true
+	}
+	for _, flag := range []struct {
+		name, value string
+		out         *string
+	}{
+		{"--table", f.dynamodb.Table, &store.DynamoDB.Table},
+		{"--region", f.dynamodb.Region, &store.DynamoDB.Region},
+		{"--endpoint", f.dynamodb.Endpoint, &store.DynamoDB.Endpoint},
+	} {
+		if flag.value == "" {
+			continue
+		}
+		if store.Type != config.StoreDynamoDB {
+			return fmt.Errorf("%s is for the store dynamodb, and the store is %s: add --store dynamodb", flag.name, store.Type)
+		}
+		*flag.out = flag.value
+	}
+	if err := store.DynamoDB.Check(); err != nil { // the file's own settings are in order
+		return fmt.Errorf("the configuration with the flags in place of its values: %w", err)
+	}
+	return nil
+}
+
+// serve runs the service until ctx ends, and then drains it.
+func (f *serveFlags) serve(ctx context.Context, cfg *config.Config, stdout, stderr io.Writer) error {
+	log := command.NewLogger(stderr, cfg.Log)
+	if n := len(cfg.Warnings); n > 0 { // in one line, not to bury the greeting
+		log.WarnContext(ctx, "the configuration has warnings", "count", n, "see", f.Check())
+	}
+	keepWithin(ctx, log)
+	s, err := New(ctx, cfg, log)
+	if err != nil {
+		return command.Failed(err)
+	}
+	if err := s.listen(ctx); err != nil {
+		s.Close(ctx)
+		return command.Failed(err)
+	}
+	if _, err := io.WriteString(stdout, s.greeting()); err != nil {
+		log.WarnContext(ctx, "cannot write to the standard output", "error", err)
+	}
+	opts := f.Options()
+	opts.Current = cfg
+	return command.Failed(s.run(ctx, f.File, opts, f.hangups))
+}
+
+// greeting suggests a first call to a new user.
+func (s *Service) greeting() string {
+	scheme, curl := "http", "curl"
+	if s.cfg.Server.HTTP.TLS.Enabled() {
+		scheme, curl = "https", "curl --insecure"
+	}
+	grpcurl := "grpcurl -plaintext"
+	if s.cfg.Server.GRPC.TLS.Enabled() {
+		grpcurl = "grpcurl -insecure"
+	}
+	base := scheme + "://" + reachable(s.http.listener.Addr())
+	body := sample(s.InForce.Load().Rules)
+	return fmt.Sprintf(`ratelimit %s answers gRPC on %s and HTTP on %s
+try:
+  %s -i -H 'content-type: application/json' %s/json -d '%s'
+  %s -d '%s' %s envoy.service.ratelimit.v3.RateLimitService/ShouldRateLimit
+  %s %s/metrics
+`, command.Version(), s.grpc.listener.Addr(), s.http.listener.Addr(),
+		curl, base, body, grpcurl, body, reachable(s.grpc.listener.Addr()), curl, base)
+}
+
+// reachable returns an address to call a listener at from this machine.
+func reachable(a net.Addr) string {
+	host, port, err := net.SplitHostPort(a.String())
+	if err != nil {
+		return a.String()
+	}
+	if ip := net.ParseIP(host); ip != nil && ip.IsUnspecified() {
+		host = "127.0.0.1"
+	}
+	return net.JoinHostPort(host, port)
+}

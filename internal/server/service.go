@@ -1,0 +1,96 @@
+package server
+
+import (
+	"context"
+	"net/http"
+	"sync/atomic"
+	"time"
+
+	"github.com/ratelimit/ratelimit/pkg/admin"
+	"github.com/ratelimit/ratelimit/pkg/embedded"
+	"github.com/ratelimit/ratelimit/pkg/limiter"
+	"github.com/ratelimit/ratelimit/pkg/reservation"
+	"github.com/ratelimit/ratelimit/pkg/rls"
+)
+
+// Service is everything that serve starts, from the store up to the listeners.
+type Service struct {
+	backend
+
+	budgets  atomic.Pointer[limiter.BudgetSet]
+	fallback *embedded.Store // decides by limiter.Local while the store does not answer
+	untold   chan struct{}   // holds a token while tell has an update of limits to repeat
+	limiter  *limiter.Limiter
+	ledger   *reservation.Ledger
+	stored   atomic.Pointer[reservation.Keyring] // of the key in the store; nil = not read yet
+	RLS      *rls.Service
+	activity *activity
+	tracing  *Tracing // nil = off
+	InForce  atomic.Pointer[admin.InForce]
+	health   admin.Health
+	metrics  *serviceMetrics
+
+	grpc         grpcSide
+	http         httpSide
+	admin        adminSide
+	guards       guards
+	certificates certificates
+	quiet        time.Duration // how long each side may take to end its last answers
+}
+
+const (
+	// storeTime bounds the end of a store: a stop takes 5 s at most where nothing else is slow.
+	storeTime = 4 * time.Second
+	// traceTime bounds the sending of the last spans.
+	traceTime = time.Second
+)
+
+// Handler answers HTTP requests of the service, without its listener.
+func (s *Service) Handler() http.Handler { return s.http.server.Handler }
+
+func (s *Service) explainer() *admin.Explainer {
+	shards, _ := s.Store.(admin.Sharder)
+	return &admin.Explainer{InForce: s.InForce.Load, Decider: s.limiter, Now: s.Clocks.Call, Shards: shards}
+}
+
+// Close frees everything that newService made, also the parts made before it failed.
+// No call is answered any more.
+func (s *Service) Close(ctx context.Context) {
+	if s.grpc.server != nil {
+		s.grpc.server.Stop()
+	}
+	s.closeLedger(ctx)
+	if s.limiter != nil {
+		s.limiter.Close()
+	}
+	s.closeStore(ctx, s.fallback)
+	if s.Store != nil { // else it could not be opened
+		s.closeStore(ctx, s.Store)
+	}
+	ctx, stop := context.WithTimeout(ctx, traceTime)
+	defer stop()
+	if err := s.tracing.Close(ctx); err != nil {
+		s.log.WarnContext(ctx, "the last spans were not sent", "error", err)
+	}
+}
+
+// closeStore ends a store. Each has a time of its own: one that is slow takes nothing from the next.
+func (s *Service) closeStore(ctx context.Context, store limiter.Store) {
+	ctx, stop := context.WithTimeout(ctx, min(s.quiet, storeTime))
+	defer stop()
+	if err := store.Close(ctx); err != nil {
+		s.log.ErrorContext(ctx, "closing the store", "error", err)
+	}
+}
+
+// closeLedger books the pending charges, as far as the store answers.
+func (s *Service) closeLedger(ctx context.Context) {
+	if s.ledger == nil {
+		return
+	}
+	ctx, stop := context.WithTimeout(ctx, s.quiet)
+	defer stop()
+	if err := s.ledger.Close(ctx); err != nil {
+		s.log.ErrorContext(ctx, "closing the ledger", "error", err)
+	}
+}

@@ -1,0 +1,151 @@
+package server
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/ratelimit/ratelimit/config"
+	"github.com/ratelimit/ratelimit/internal/command"
+	"github.com/ratelimit/ratelimit/pkg/admin"
+	"github.com/ratelimit/ratelimit/pkg/descriptor"
+	"github.com/ratelimit/ratelimit/pkg/dynamo"
+	"github.com/ratelimit/ratelimit/pkg/embedded"
+	"github.com/ratelimit/ratelimit/pkg/embedded/datafile"
+	"github.com/ratelimit/ratelimit/pkg/limiter"
+)
+
+// backend is the store of a service, and the parts that opening it needs.
+type backend struct {
+	cfg       *config.Config // it was started with this
+	log       *slog.Logger
+	Clocks    *limiter.Clocks
+	Registry  *prometheus.Registry
+	outages   *outages         // of the store, if it is a table
+	ready     *admin.Health    // of the service
+	starting  command.Starting // waits for the store
+	Store     limiter.Store
+	durable   *embedded.Store // the store, if it keeps a file; else nil
+	dataWatch *dataWatch      // nil without a file
+	alerts    *Alerts         // of budgets; nil without a file
+}
+
+// openStore opens the store that the configuration names.
+func (b *backend) openStore(ctx context.Context) error {
+	if b.cfg.Store.Type == config.StoreDynamoDB {
+		return b.openDynamoDB(ctx)
+	}
+	if dir := b.cfg.Store.Embedded.Data; dir != "" {
+		return b.openDurable(ctx, dir)
+	}
+	return b.useEmbedded(embedded.New(b.EmbeddedConfig()))
+}
+
+// openDurable opens the store that is in a directory.
+func (b *backend) openDurable(ctx context.Context, dir string) error {
+	cfg := b.EmbeddedConfig()
+	cfg.NewFile = b.cfg.Store.Embedded.NewData
+	store, err := embedded.Open(dir, cfg) //nolint:contextcheck // a store outlives its start
+	if errors.Is(err, datafile.ErrMissing) {
+		err = fmt.Errorf("%w; serve --new-data does the same, for one start", err)
+	}
+	if err != nil {
+		return fmt.Errorf("store.embedded.data, or --data: %w", err)
+	}
+	b.durable, b.alerts = store, OpenAlerts(b.cfg.Budgets.Webhook, b.log)
+	b.log.InfoContext(ctx, "using a data directory", "directory", dir, "buckets", store.Recovery().Buckets, "bytes", store.Stats().Bytes)
+	b.dataWatch = &dataWatch{present: store.Present, health: b.ready, log: b.log}
+	return errors.Join(b.useEmbedded(store), b.Registry.Register(newDurableMetrics(store)), b.Registry.Register(NewBudgetMetrics(b.alerts)), b.dataWatch.register(b.Registry))
+}
+
+func (b *backend) useEmbedded(store *embedded.Store) error {
+	b.Store = store
+	return registerBucketMetrics(b.Registry, store)
+}
+
+// openDynamoDB opens the store of a fleet.
+func (b *backend) openDynamoDB(ctx context.Context) error {
+	cfg := b.cfg.Store.DynamoDB
+	clock := dynamo.NewClock(b.Clocks.Store, 0).WithMaxOffset(cfg.MaxClockOffset)
+	client, err := dynamo.NewClient(ctx, dynamo.ClientConfig{Region: cfg.Region, Endpoint: cfg.Endpoint, Clock: clock})
+	if err != nil {
+		return fmt.Errorf("store.dynamodb: %w", err)
+	}
+	err = b.starting.Await(ctx, "credentials", func(ctx context.Context) error {
+		if _, err := client.Options().Credentials.Retrieve(ctx); err != nil {
+			return fmt.Errorf("%w: AWS has no credentials in the environment, in shared files or for this machine's role: %w", limiter.ErrUnavailable, err)
+		}
+		return nil
+	})
+	if err == nil {
+		err = b.UseTable(ctx, client, clock)
+	}
+	if err != nil {
+		return fmt.Errorf("store.dynamodb: %w", err)
+	}
+	b.log.InfoContext(ctx, "using a table of DynamoDB", "table", cfg.Table, "region", client.Options().Region, "endpoint", cfg.Endpoint)
+	return nil
+}
+
+// UseTable makes a store of the configured table, which it waits for.
+func (b *backend) UseTable(ctx context.Context, client dynamo.Client, clock *dynamo.Clock) error {
+	cfg := b.cfg.Store.DynamoDB
+	prepare := dynamo.CheckTable
+	if cfg.CreateTable {
+		prepare = dynamo.CreateTable
+	}
+	err := b.starting.Await(ctx, "the table", func(ctx context.Context) error { return prepare(ctx, client, cfg.Table) })
+	if err != nil {
+		return err
+	}
+	store, err := dynamo.New(b.tableConfig(client, clock)) //nolint:contextcheck // a store outlives its start
+	if err != nil {
+		return err
+	}
+	b.Store = store
+	b.outages.use(store)
+	look := func() tableState { return tableState{store.Stats(), clock.State()} }
+	return errors.Join(b.Registry.Register(newTableMetrics(look)), b.outages.register(b.Registry))
+}
+
+// tableConfig configures the store of a fleet.
+func (b *backend) tableConfig(client dynamo.Client, clock *dynamo.Clock) dynamo.Config {
+	return dynamo.Config{
+		Client: client, Table: b.cfg.Store.DynamoDB.Table, Now: b.Clocks.Store, Clock: clock, Leases: true, Logger: b.log, Observe: b.outages.observe,
+		Budget: max(dynamo.DefaultBudget, b.cfg.Decision.Timeout), AuditRetention: b.cfg.Audit.Retention,
+	}
+}
+
+// openNamespaces has the store open the namespaces that rules name, so that no
+// request has to wait for it.
+func (b *backend) openNamespaces(ctx context.Context, rules *descriptor.Rules) error {
+	for _, d := range rules.Domains() {
+		if _, err := b.Store.Read(ctx, d.Namespace(), nil, nil); err != nil { // one that is open costs nothing
+			return fmt.Errorf("opening namespace %.100q: %w", d.Namespace(), err)
+		}
+	}
+	return nil
+}
+
+// EmbeddedConfig is that of the embedded store, or of the memory that decides while the
+// store of a fleet does not answer.
+func (b *backend) EmbeddedConfig() embedded.Config {
+	memory := memoryLimit()
+	cfg := embedded.Config{MaxBuckets: int64(b.cfg.Store.Embedded.MaxBuckets), MaxMarks: marksIn(memory), Now: b.Clocks.Call, Logger: b.log, AuditRetention: b.cfg.Audit.Retention}
+	if cfg.MaxBuckets == 0 {
+		cfg.MaxBuckets = bucketsIn(memory)
+	}
+	return cfg
+}
+
+// fallbackConfig is that of the memory which decides while the store does not answer.
+func (b *backend) fallbackConfig() embedded.Config {
+	cfg := b.EmbeddedConfig()
+	if b.cfg.Store.Type == config.StoreEmbedded && b.cfg.Store.Embedded.MaxBuckets == 0 {
+		cfg.MaxBuckets = max(cfg.MaxBuckets/spareShare, leastBuckets)
+	}
+	return cfg
+}

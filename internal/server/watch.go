@@ -1,0 +1,115 @@
+package server
+
+import (
+	"context"
+	"errors"
+	"os"
+	"strconv"
+	"time"
+
+	"github.com/ratelimit/ratelimit/config"
+	"github.com/ratelimit/ratelimit/config/yamlcfg"
+)
+
+// tellPause is the pause between two tries to send an update of limits to the store.
+const tellPause = time.Second
+
+// watch follows the configuration's files until ctx ends. A configuration that cannot
+// be used is reported, and the one in force stays.
+func (s *Service) watch(ctx context.Context, file string, opts config.Options) error {
+	return config.Watch(ctx, file, opts, func(cfg *config.Config, err error) {
+		if gone, ok := errors.AsType[*config.GoneError](err); ok {
+			s.health.LoadFailed("the files lack a domain that is in force, or all its rules", time.Now())
+			s.log.WarnContext(ctx, "domains in force are gone from the configuration, or all their rules: the rules in force stay for now", "domains", gone.Domains, "for", gone.After)
+			return
+		}
+		if err == nil {
+			err = s.Reload(ctx, cfg)
+		}
+		if err != nil {
+			s.metrics.failed()
+			s.health.LoadFailed(publicReason(err), time.Now())
+			s.log.ErrorContext(ctx, "the new configuration is not used", "error", err)
+			return
+		}
+		for _, w := range cfg.Warnings {
+			s.log.WarnContext(ctx, "configuration", "warning", w.String())
+		}
+		s.log.InfoContext(ctx, "configuration loaded", "files", len(cfg.Files), "domains", len(cfg.Rules.Domains()), "hash", cfg.Hash)
+	})
+}
+
+// publicReason says that a configuration is not used, and names the place of its first
+// mistake. The texts of mistakes quote the files, and /readyz is open to all.
+func publicReason(err error) string {
+	problems, ok := errors.AsType[yamlcfg.Problems](err)
+	if !ok || len(problems) == 0 {
+		return "the new configuration cannot be used; the log has the reason"
+	}
+	where := problems[0].File
+	if problems[0].Line > 0 {
+		where += ":" + strconv.Itoa(problems[0].Line)
+	}
+	if more := len(problems) - 1; more > 0 {
+		where += ", and " + strconv.Itoa(more) + " more"
+	}
+	return where + ": the log has the reason"
+}
+
+// obey has the configuration and the certificates read again at each signal, until
+// ctx ends.
+func (s *Service) obey(ctx context.Context, hangups <-chan os.Signal, ask chan<- struct{}) error {
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-hangups:
+		}
+		s.log.InfoContext(ctx, "reading the configuration and the certificates again: SIGHUP")
+		for _, pair := range s.certificates.pairs {
+			pair.read(ctx)
+		}
+		select {
+		case ask <- struct{}{}:
+		case <-ctx.Done():
+			return nil
+		}
+	}
+}
+
+// Reload puts a new configuration in force, also while the store does not answer:
+// then tell goes on trying.
+func (s *Service) Reload(ctx context.Context, cfg *config.Config) error {
+	if err := s.openNamespaces(ctx, cfg.Rules); err != nil { // the first request tries again
+		s.log.WarnContext(ctx, "a namespace could not be opened", "error", err)
+	}
+	err := s.apply(ctx, cfg)
+	if _, untold := errors.AsType[untoldError](err); !untold {
+		return err
+	}
+	s.log.WarnContext(ctx, "the store does not answer: the new limits apply to buckets in use when it does", "error", err)
+	select {
+	case s.untold <- struct{}{}:
+	default: // tell has a token already
+	}
+	return nil
+}
+
+// Tell sends updates of limits to the store where reload could not, until ctx ends.
+func (s *Service) Tell(ctx context.Context) error {
+	for {
+		select {
+		case <-s.untold:
+		case <-ctx.Done():
+			return nil
+		}
+		for s.Store.RaiseGeneration(ctx) != nil {
+			select {
+			case <-time.After(tellPause):
+			case <-ctx.Done():
+				return nil
+			}
+		}
+		s.log.InfoContext(ctx, "the store has the new limits")
+	}
+}

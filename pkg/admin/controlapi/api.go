@@ -1,0 +1,45 @@
+package controlapi
+
+import (
+	"context"
+	"time"
+
+	"github.com/ratelimit/ratelimit/pkg/api"
+	"github.com/ratelimit/ratelimit/pkg/limiter"
+)
+
+// Store is the store of entities, limits and namespaces.
+type Store = limiter.Control
+
+// Activity is the decisions of the service.
+type Activity struct {
+	Denied, Busiest *TopCounter             // limits by decisions; nil = not counted
+	Decided         func() map[string]int64 // descriptors since Since, by result; nil = not counted
+	Since           time.Time
+}
+
+// Config configures an [API]. Now is required.
+type Config struct {
+	Store    Store           // nil = the store has no control: requests for it are refused
+	Buckets  limiter.Buckets // nil = balances cannot be changed: likewise
+	Usage    limiter.Usage   // nil = the store has no usage: likewise
+	Now      func() time.Time
+	Status   api.Status // of the service; Principal and Role are those of each request
+	Activity Activity   // the zero value = not counted: requests for it are refused
+	InMemory bool       // changes end with the process
+	Sources  Sources    // of the limits of buckets
+}
+
+// Sources return the origins of limits of buckets. Each may be nil: then the origin is not known.
+type Sources struct {
+	// Variants names the plans and the rules of a namespace by the variants of their buckets.
+	Variants func(namespace string) map[uint64]string
+	// Level returns the level that has the limits of an ordinary bucket.
+	Level func(ctx context.Context, namespace, entity, resource string) (limiter.Source, error)
+}
+
+// API has the endpoints of administration.
+type API struct {
+	cfg      Config
+	document []byte
+}

@@ -1,0 +1,89 @@
+package controlapi
+
+import (
+	"fmt"
+	"net/http"
+	"time"
+
+	"github.com/ratelimit/ratelimit/pkg/api"
+	"github.com/ratelimit/ratelimit/pkg/limiter"
+)
+
+// balances lists buckets and changes their balances.
+type balances struct {
+	buckets limiter.Buckets // nil = balances cannot be changed
+	sources Sources
+	now     func() time.Time
+}
+
+// errNoBuckets refuses a request that the store cannot serve.
+func errNoBuckets() error {
+	return problem(http.StatusNotImplemented, api.Unsupported, "the store of this service cannot read or change balances; ratelimit explain --server shows those of a descriptor")
+}
+
+// detailed returns a bucket with all details.
+func (a balances) detailed(c *call, now time.Time, b *limiter.BucketState) *api.Bucket {
+	out := bucketOf(b)
+	out.Source, out.Leases = a.sourceOf(c, b.Key), b.Leases
+	if b.Shards > 1 {
+		out.Shards = b.Shards
+	}
+	for i := range b.Limits {
+		out.Limits[i].FullAt = b.Limits[i].FullAt(now)
+	}
+	return out
+}
+
+// sourceOf returns the origin of the limits of a bucket; "" = not known.
+func (a balances) sourceOf(c *call, of limiter.BucketKey) string {
+	if of.Variant != 0 {
+		return a.variants(of.Namespace)[of.Variant]
+	}
+	if a.sources.Level == nil {
+		return ""
+	}
+	level, err := a.sources.Level(c.ctx(), of.Namespace, of.Entity, of.Resource)
+	if err != nil || level == limiter.SourceNone {
+		return ""
+	}
+	return level.String()
+}
+
+// variants names the plans and the rules of a namespace by variants.
+func (a balances) variants(namespace string) map[uint64]string {
+	if a.sources.Variants == nil {
+		return nil
+	}
+	return a.sources.Variants(namespace)
+}
+
+// named returns buckets with the names of their plans and rules.
+func (a balances) named(namespace string, buckets []limiter.BucketState) []api.Bucket {
+	names := a.variants(namespace)
+	out := make([]api.Bucket, 0, len(buckets))
+	for i := range buckets {
+		b := bucketOf(&buckets[i])
+		b.Source = names[buckets[i].Key.Variant]
+		out = append(out, *b)
+	}
+	return out
+}
+
+func variantText(v uint64) string { return fmt.Sprintf("%016x", v) }
+
+// bucketOf returns a bucket as JSON.
+func bucketOf(b *limiter.BucketState) *api.Bucket {
+	out := &api.Bucket{
+		Entity: api.Name(b.Key.Entity), Resource: api.Name(b.Key.Resource), Shadow: b.Key.Shadow(), Limits: make([]api.BucketLimit, len(b.Limits)),
+	}
+	if b.Key.Variant != 0 {
+		out.Variant = variantText(b.Key.Variant)
+	}
+	for i, l := range b.Limits {
+		out.Limits[i] = api.BucketLimit{Name: l.Limit.Name, Limit: LimitJSON(l.Limit)}
+		if tokens := api.Tokens(l.Tokens); !l.Limit.Unlimited {
+			out.Limits[i].Available, out.Limits[i].Leased = &tokens, api.Tokens(l.Leased)
+		}
+	}
+	return out
+}

@@ -1,0 +1,87 @@
+package controlapi
+
+import (
+	"net/http"
+
+	"github.com/ratelimit/ratelimit/pkg/admin"
+	"github.com/ratelimit/ratelimit/pkg/api"
+	"github.com/ratelimit/ratelimit/pkg/limiter"
+)
+
+const bucketsPath = namespacePath + "/buckets"
+
+func (a balances) endpoints() []endpoint {
+	list := endpoint{
+		method: http.MethodGet, path: bucketsPath, role: admin.RoleRead, result: api.List[api.Bucket]{},
+		query:   pageParams(param{"entity", "only buckets of this entity"}, param{"resource", "only buckets for this resource"}),
+		summary: "List buckets in use and their balances", run: a.list,
+	}
+	one := endpoint{
+		method: http.MethodGet, path: namespacePath + "/bucket", role: admin.RoleRead, result: api.Bucket{},
+		query: []param{
+			{"entity", "the entity of the bucket"},
+			{"resource", "its resource"},
+			{"limit", "a limit that it has, where the entity has several buckets for the resource"},
+			{"variant", "its variant, where the entity has several buckets for the resource; " + api.OrdinaryVariant + " is the ordinary one"},
+		},
+		summary: "Read one bucket: its balances, the origin of its limits, and when each is full", run: a.get,
+	}
+	all := append(make([]endpoint, 0, 2+len(verbs())), list, one)
+	for _, verb := range verbs() {
+		all = append(all, endpoint{
+			method: http.MethodPost, path: bucketsPath + "/" + verb.name, role: admin.RoleOperate, result: api.Adjusted{}, body: api.BucketChange{},
+			query: []param{dryRun()}, summary: verb.summary,
+			run: func(c *call) (any, error) { return a.adjust(c, verb.kind) },
+		})
+	}
+	return all
+}
+
+func (a balances) list(c *call) (any, error) {
+	if a.buckets == nil {
+		return nil, errNoBuckets()
+	}
+	p, err := c.page()
+	if err != nil {
+		return nil, err
+	}
+	f := limiter.BucketFilter{Entity: c.query.Get("entity"), Resource: c.query.Get("resource")}
+	page, err := a.buckets.ListBuckets(c.ctx(), a.now(), c.namespace(), f, p)
+	if err != nil {
+		return nil, err
+	}
+	list := api.List[api.Bucket]{Items: make([]api.Bucket, 0, len(page.Items)), Next: page.Next}
+	list.Items = append(list.Items, a.named(c.namespace(), page.Items)...)
+	return list, nil
+}
+
+func (a balances) get(c *call) (any, error) {
+	if a.buckets == nil {
+		return nil, errNoBuckets()
+	}
+	w := wanted{entity: api.Name(c.query.Get("entity")), resource: api.Name(c.query.Get("resource")), limit: c.query.Get("limit"), variant: c.query.Get("variant")}
+	key, err := w.key(c.namespace())
+	if err != nil {
+		return nil, err
+	}
+	now := a.now()
+	found, err := a.meant(c, now, &w)
+	if err != nil {
+		return nil, err
+	}
+	if found == nil { // a bucket created in the last second may be missing in the list
+		look := limiter.Adjustment{Bucket: key, Limit: w.limit, Kind: limiter.AdjustTopUp, DryRun: true}
+		done, err := a.buckets.AdjustBucket(c.ctx(), now, look)
+		if err != nil {
+			return nil, err
+		}
+		if !done.Found {
+			return nil, a.none(c, &w)
+		}
+		found = &done.Before
+	}
+	if !w.fits(found) {
+		return nil, invalid("the bucket holds no limit %.100q", w.limit)
+	}
+	return a.detailed(c, now, found), nil
+}

@@ -1,0 +1,40 @@
+package controlapi
+
+import (
+	"github.com/ratelimit/ratelimit/pkg/api"
+	"github.com/ratelimit/ratelimit/pkg/limiter"
+)
+
+// LimitJSON returns a limit in the form of the API. Members that have their default are left out.
+func LimitJSON(l limiter.Limit) api.Limit {
+	if l.Unlimited {
+		return api.Limit{Rate: l.String()}
+	}
+	out := api.Limit{Rate: l.WithBurst(l.RefillAmount).String()}
+	if l.Capacity != l.RefillAmount {
+		out.Burst = l.Capacity
+	}
+	if debt := max(l.MaxDebt, 0); l.MaxDebt != 0 { // limiter.NoDebt is 0 in JSON
+		out.MaxDebt = &debt
+	}
+	return out
+}
+
+// LimitsJSON returns limits by name, with their budgets.
+func LimitsJSON(limits *limiter.Limits, budgets *limiter.Budgets) map[string]api.Limit {
+	out := make(map[string]api.Limit, limits.Len())
+	for i := range limits.Len() {
+		l := limits.At(i)
+		limit := LimitJSON(l)
+		for _, w := range limiter.UsageWindows() {
+			if b, ok := budgets.Of(l.Name, w); ok {
+				if limit.Budget == nil {
+					limit.Budget = make(map[api.Window]int64)
+				}
+				limit.Budget[api.Window(w.String())] = b.Tokens
+			}
+		}
+		out[l.Name] = limit
+	}
+	return out
+}

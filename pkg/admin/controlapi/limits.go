@@ -1,0 +1,249 @@
+package controlapi
+
+import (
+	"maps"
+	"net/http"
+	"slices"
+
+	"github.com/ratelimit/ratelimit/config"
+	"github.com/ratelimit/ratelimit/pkg/admin"
+	"github.com/ratelimit/ratelimit/pkg/api"
+	"github.com/ratelimit/ratelimit/pkg/limiter"
+)
+
+const limitsPath = namespacePath + "/limits"
+
+func limitsLevels() []limitsLevel {
+	return []limitsLevel{
+		{limitsPath + "/system", "of the system", func(*http.Request) limiter.Ref { return limiter.SystemLimitsRef() }},
+		{limitsPath + "/resources/{resource}", "of a resource", func(r *http.Request) limiter.Ref {
+			return limiter.ResourceLimitsRef(r.PathValue("resource"))
+		}},
+		{limitsPath + "/entities/{entity}/{resource}", "of an entity for a resource; _default_ stands for every other resource", func(r *http.Request) limiter.Ref {
+			return limiter.EntityLimitsRef(r.PathValue("entity"), r.PathValue("resource"))
+		}},
+	}
+}
+
+func (a *API) limitsEndpoints() []endpoint {
+	list := endpoint{
+		method: http.MethodGet, path: limitsPath, role: admin.RoleRead, result: api.List[api.Limits]{},
+		query:   pageParams(param{"entity", "only limits of this entity"}, param{"resource", "only limits for this resource"}, param{"entities", "true lists the limits of entities, and no others"}),
+		summary: "List stored limits of every level", run: listLimits,
+	}
+	var levels []endpoint
+	for _, level := range limitsLevels() {
+		levels = append(levels, a.levelEndpoints(level)...)
+	}
+	return append(levels, list)
+}
+
+func (a *API) levelEndpoints(level limitsLevel) []endpoint {
+	return []endpoint{
+		{
+			method: http.MethodGet, path: level.path, role: admin.RoleRead, result: api.Limits{},
+			summary: "Read the limits " + level.of,
+			run:     func(c *call) (any, error) { return getLimits(c, level.ref(c.r)) },
+		},
+		{
+			method: http.MethodPut, path: level.path, role: admin.RoleAdminister, result: api.Change[api.Limits]{}, body: api.Limits{},
+			query:   []param{dryRun()},
+			summary: "Create or replace the limits " + level.of,
+			run:     func(c *call) (any, error) { return a.putLimits(c, level.ref(c.r)) },
+		},
+		{
+			method: http.MethodDelete, path: level.path, role: admin.RoleAdminister, result: api.Change[api.Limits]{},
+			query:   []param{dryRun()},
+			summary: "Delete the limits " + level.of,
+			run:     func(c *call) (any, error) { return a.deleteLimits(c, level.ref(c.r)) },
+		},
+	}
+}
+
+func listLimits(c *call) (any, error) {
+	p, err := c.page()
+	if err != nil {
+		return nil, err
+	}
+	f := limiter.LimitsFilter{Entity: c.query.Get("entity"), Resource: c.query.Get("resource")}
+	if f.Entities, err = c.flag("entities"); err != nil {
+		return nil, err
+	}
+	page, err := c.store.ListLimits(c.ctx(), c.namespace(), f, p)
+	if err != nil {
+		return nil, err
+	}
+	list := api.List[api.Limits]{Items: make([]api.Limits, 0, len(page.Items)), Next: page.Next}
+	for _, stored := range page.Items {
+		list.Items = append(list.Items, *limitsOf(stored.Ref, stored.Record))
+	}
+	return list, nil
+}
+
+func getLimits(c *call, ref limiter.Ref) (any, error) {
+	r, err := c.get(ref)
+	if err == nil && !r.Stored() {
+		err = noLimits(c, ref)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return limitsOf(ref, r), nil
+}
+
+func noLimits(c *call, ref limiter.Ref) error {
+	return notFound("no limits of %s are stored in namespace %s; those of the configuration file are not listed here", subjectOf(ref), api.Name(c.namespace()))
+}
+
+// subjectOf names the owner of the limits of ref.
+func subjectOf(ref limiter.Ref) string {
+	switch ref.Kind {
+	case limiter.RefResourceLimits:
+		return "resource " + api.Name(ref.Resource).String()
+	case limiter.RefSystemLimits:
+		return "the system"
+	case limiter.RefEntity, limiter.RefEntityLimits:
+	}
+	return "entity " + api.Name(ref.Entity).String() + " for resource " + api.Name(ref.Resource).String()
+}
+
+func (a *API) putLimits(c *call, ref limiter.Ref) (any, error) {
+	var body api.Limits
+	if err := c.decode(&body); err != nil {
+		return nil, err
+	}
+	if err := sameLimits(&body, ref); err != nil {
+		return nil, err
+	}
+	after, err := recordOf(&body)
+	if err != nil {
+		return nil, err
+	}
+	if after.Empty() {
+		return nil, invalid("the member limits has no limit: use DELETE to have none")
+	}
+	after.Disabled = body.Disabled
+	done, dry, err := c.edit(a.cfg.Now(), ref, after, body.ETag)
+	if err != nil {
+		return nil, err
+	}
+	return changeOf(c, done, dry, func(r limiter.Record) *api.Limits { return limitsOf(ref, r) }), nil
+}
+
+// sameLimits refuses a body whose members name other limits than the path.
+func sameLimits(body *api.Limits, ref limiter.Ref) error {
+	want := limitsOf(ref, limiter.Record{})
+	switch {
+	case ref.Kind == limiter.RefResourceLimits && ref.Resource == limiter.DefaultResource:
+		return invalid("%s stands for every other resource of an entity, and is none itself: name an entity, or set the limits of the system", limiter.DefaultResource)
+	case body.Level != "" && body.Level != want.Level:
+		return invalid("the member level is %.100q; the path says %s", body.Level, want.Level)
+	case body.Entity != nil && (want.Entity == nil || *body.Entity != *want.Entity):
+		return invalid("the member entity is %s; the path says %s", *body.Entity, subjectOf(ref))
+	case body.Resource != nil && (want.Resource == nil || *body.Resource != *want.Resource):
+		return invalid("the member resource is %s; the path says %s", *body.Resource, subjectOf(ref))
+	}
+	return nil
+}
+
+// recordOf returns the record for a body.
+func recordOf(body *api.Limits) (limiter.Record, error) {
+	var r limiter.Record
+	switch body.OnUnavailable {
+	case "":
+	case limiter.Allow.String():
+		r.OnUnavailable = limiter.Allow
+	case limiter.Deny.String():
+		r.OnUnavailable = limiter.Deny
+	case limiter.Local.String():
+		r.OnUnavailable = limiter.Local
+	default:
+		return r, invalid("the member on_unavailable is %.100q; it must be allow, deny or local", body.OnUnavailable)
+	}
+	all := make([]limiter.Limit, 0, len(body.Limits))
+	var budgets []limiter.Budget
+	for _, name := range slices.Sorted(maps.Keys(body.Limits)) {
+		l, err := limitOf(name, body.Limits[name])
+		if err != nil {
+			return r, err
+		}
+		all = append(all, l)
+		if budgets, err = appendBudgets(budgets, l, body.Limits[name].Budget); err != nil {
+			return r, err
+		}
+	}
+	var err error
+	if r.Limits, err = limiter.NewLimits(all...); err == nil {
+		r.Budgets, err = limiter.NewBudgets(budgets...)
+	}
+	return r, err
+}
+
+// appendBudgets appends the budgets of a limit in a body.
+func appendBudgets(all []limiter.Budget, of limiter.Limit, in map[api.Window]int64) ([]limiter.Budget, error) {
+	switch {
+	case in == nil:
+		return all, nil
+	case len(in) == 0:
+		return all, invalid("limit %s: the member budget is empty; it needs hour, day or month, such as {\"month\": 50000000}", of.Name)
+	case of.Unlimited:
+		return all, invalid("limit %s: usage of an unlimited one is not counted: leave budget out, or give a high rate, such as 1000000000/second", of.Name)
+	}
+	for _, window := range slices.Sorted(maps.Keys(in)) {
+		w, err := limiter.ParseUsageWindow(string(window))
+		if err != nil {
+			return all, invalid("limit %s: the window of a budget is %.100q; it must be hour, day or month", of.Name, window)
+		}
+		b := limiter.Budget{Limit: of.Name, Window: w, Tokens: in[window]}
+		if err := b.Check(); err != nil {
+			return all, err
+		}
+		all = append(all, b)
+	}
+	return all, nil
+}
+
+// limitOf returns the limit for a body.
+func limitOf(name string, in api.Limit) (limiter.Limit, error) {
+	if err := limiter.ValidateLimitName(name); err != nil {
+		return limiter.Limit{}, err
+	}
+	l, err := config.ParseRate(in.Rate)
+	switch {
+	case err != nil:
+		return l, invalid("limit %s: %v", name, err)
+	case l.Unlimited && (in.Burst != 0 || in.MaxDebt != nil):
+		return l, invalid("limit %s: an unlimited one has neither burst nor max_debt", name)
+	case in.Burst < 0 || in.MaxDebt != nil && *in.MaxDebt < 0:
+		return l, invalid("limit %s: burst and max_debt are numbers of tokens, 0 or more", name)
+	}
+	l.Name = name
+	if in.Burst > 0 {
+		l.Capacity = in.Burst
+	}
+	if in.MaxDebt != nil {
+		l.MaxDebt = *in.MaxDebt
+		if l.MaxDebt == 0 {
+			l.MaxDebt = limiter.NoDebt
+		}
+	}
+	return l, l.Validate()
+}
+
+func (a *API) deleteLimits(c *call, ref limiter.Ref) (any, error) {
+	done, dry, err := c.edit(a.cfg.Now(), ref, limiter.Record{}, "")
+	if err == nil && !done.Changed {
+		err = noLimits(c, ref)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return changeOf(c, done, dry, func(r limiter.Record) *api.Limits { return limitsOf(ref, r) }), nil
+}
+
+// limitsOf returns the limits of a record as JSON.
+func limitsOf(ref limiter.Ref, r limiter.Record) *api.Limits {
+	out := &api.Limits{Limits: LimitsJSON(r.Limits, r.Budgets), OnUnavailable: r.OnUnavailable.String(), Disabled: r.Disabled, ETag: etagOf(r)}
+	out.Level, out.Entity, out.Resource = levelOf(ref)
+	return out
+}

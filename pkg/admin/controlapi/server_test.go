@@ -1,0 +1,149 @@
+package controlapi_test
+
+import (
+	"context"
+	"encoding/json"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/ratelimit/ratelimit/pkg/admin"
+	"github.com/ratelimit/ratelimit/pkg/admin/controlapi"
+	"github.com/ratelimit/ratelimit/pkg/api"
+	"github.com/ratelimit/ratelimit/pkg/embedded"
+	"github.com/ratelimit/ratelimit/pkg/limiter"
+)
+
+// server is the admin listener of a service, for callers of any role.
+type server struct {
+	store   controlapi.Store
+	control *admin.Control
+	tokens  map[admin.Role]string
+	denied  *controlapi.TopCounter
+}
+
+// newServer serves a store with a file, or store if it is not nil.
+func newServer(t *testing.T, store controlapi.Store) *server {
+	t.Helper()
+	if store == nil {
+		s, err := embedded.Open(t.TempDir(), embedded.Config{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = s.Close(context.Background()) })
+		store = s
+	}
+	can := api.Capabilities{}
+	if s, ok := store.(limiter.Store); ok {
+		can.Audit, can.Usage = s.Capabilities().AuditLogging, s.Capabilities().UsageSnapshots
+	}
+	buckets, _ := store.(limiter.Buckets)
+	usage, _ := store.(limiter.Usage)
+	denied := controlapi.NewTopCounter()
+	activity := controlapi.Activity{
+		Denied: denied, Busiest: controlapi.NewTopCounter(), Since: time.Unix(1, 0),
+		Decided: func() map[string]int64 { return map[string]int64{"allowed": 7, "denied": 0} },
+	}
+	a, err := controlapi.New(controlapi.Config{Store: store, Buckets: buckets, Usage: usage, Now: time.Now, Status: api.Status{Version: "1", Store: "embedded", Can: can}, Activity: activity})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := &server{store: store, tokens: map[admin.Role]string{}, denied: denied}
+	access := new(admin.Access)
+	tokens := make([]admin.Token, 0, 3)
+	for _, role := range []admin.Role{admin.RoleRead, admin.RoleOperate, admin.RoleAdminister} {
+		token, hash := admin.NewToken()
+		s.tokens[role] = token
+		tokens = append(tokens, admin.Token{Name: role.String(), Role: role, Hash: hash})
+	}
+	access.SetTokens(tokens)
+	s.control = admin.NewControl(admin.ControlConfig{Access: access, Explainer: new(admin.Explainer), Routes: a.Routes()})
+	return s
+}
+
+// inMemory is a store without a file.
+func inMemory(t *testing.T) *embedded.Store {
+	t.Helper()
+	s := embedded.New(embedded.Config{})
+	t.Cleanup(func() { _ = s.Close(context.Background()) })
+	return s
+}
+
+// as makes a request as a caller of a role. Headers are pairs.
+func (s *server) as(t *testing.T, role admin.Role, method, target, body string, headers ...string) *httptest.ResponseRecorder {
+	t.Helper()
+	var content io.Reader = http.NoBody
+	if body != "" {
+		content = strings.NewReader(body)
+	}
+	r := httptest.NewRequestWithContext(t.Context(), method, target, content)
+	r.Header.Set("Authorization", "Bearer "+s.tokens[role])
+	if body != "" {
+		r.Header.Set("Content-Type", "application/json")
+	}
+	for i := 0; i+1 < len(headers); i += 2 {
+		r.Header.Set(headers[i], headers[i+1])
+	}
+	w := httptest.NewRecorder()
+	s.control.ServeHTTP(w, r)
+	return w
+}
+
+// do makes a request as an administrator.
+func (s *server) do(t *testing.T, method, target, body string, headers ...string) *httptest.ResponseRecorder {
+	t.Helper()
+	return s.as(t, admin.RoleAdminister, method, target, body, headers...)
+}
+
+// must is do, and requires a status.
+func (s *server) must(t *testing.T, status int, method, target, body string, headers ...string) *httptest.ResponseRecorder {
+	t.Helper()
+	w := s.do(t, method, target, body, headers...)
+	if w.Code != status {
+		t.Fatalf("%s %s: %d %s, want %d", method, target, w.Code, w.Body, status)
+	}
+	return w
+}
+
+// use takes 4 of 10 tokens a day of an entity, for resource r.
+func (s *server) use(t *testing.T, entity string) {
+	t.Helper()
+	limits, err := limiter.NewLimits(limiter.PerDay("l", 10))
+	if err != nil {
+		t.Fatal(err)
+	}
+	taker, ok := s.store.(limiter.Store)
+	if !ok {
+		t.Fatal("the store takes nothing")
+	}
+	op := limiter.Op{
+		Bucket: limiter.BucketKey{Namespace: limiter.DefaultNamespace, Entity: entity, Resource: "r"},
+		Limits: limits, Generation: 1, Spends: []limiter.Spend{{Limit: "l", Take: 4000}},
+	}
+	if admitted, err := taker.Take(t.Context(), time.Now(), []limiter.Op{op}); !admitted || err != nil {
+		t.Fatal(admitted, err)
+	}
+}
+
+// generation returns a number that changes with every change of the store.
+func (s *server) generation(t *testing.T) uint64 {
+	t.Helper()
+	g, err := s.store.(limiter.Store).Read(t.Context(), limiter.DefaultNamespace, nil, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return g
+}
+
+// problemOf reads an answer with a problem.
+func problemOf(t *testing.T, w *httptest.ResponseRecorder) api.Problem {
+	t.Helper()
+	var p api.Problem
+	if err := json.Unmarshal(w.Body.Bytes(), &p); err != nil || w.Header().Get("Content-Type") != api.ProblemType || p.Status != w.Code || p.Type == "" || p.Title == "" || p.Detail == "" {
+		t.Errorf("%d %s %q is no problem: %v", w.Code, w.Header().Get("Content-Type"), w.Body, err)
+	}
+	return p
+}

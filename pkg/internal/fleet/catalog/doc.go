@@ -1,0 +1,20 @@
+// Package catalog is the part of the DynamoDB store that is not about buckets: namespaces,
+// entities, limits, their audit events, marks of settlements and secrets, and the table
+// itself.
+//
+//   - [Catalog] implements limiter.Catalog. Every change of a namespace is one transaction
+//     with its audit event; see there for the consistency of reads.
+//   - A watcher in the catalog reads the counters of the namespaces in use every two seconds,
+//     and tells the subscriber of the changes of other replicas.
+//   - [Settlements] implements limiter.Settlements: one conditional put for each.
+//   - [CreateTable] and [CheckTable] create and check the table and its indexes.
+//
+// A file uses only files of the lines above it, and of its own line without cycles:
+//
+//	table, commit, records, register, secret     calls, which send throttled requests again
+//	create, version                              the table itself
+//	namespaces, watch, generation, use           the namespaces in use, and the changes of others
+//	catalog, change, entities, edit              reads and changes of records
+//	list, namespacelist, auditlist, usage        the queries of administration
+//	buckets, purge, orphans, settlement          the rest of the store
+package catalog

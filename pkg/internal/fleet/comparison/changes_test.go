@@ -1,0 +1,17 @@
+//go:build !race
+
+package comparison_test
+
+import "testing"
+
+// TestChanges holds changes of a bucket under load to their bounds, each with one latency. make
+// torture has each with each latency, and so has make compare, which puts the table into docs.
+// A part of it:
+//
+//	go test -tags torture ./pkg/internal/fleet/comparison -run 'TestChanges/raise$/auto/5ms' -v
+func TestChanges(t *testing.T) {
+	if testing.Short() {
+		t.Skip("make test runs it")
+	}
+	changes(t, everyLatency)
+}

@@ -1,0 +1,101 @@
+package engine
+
+import (
+	"context"
+	"strings"
+	"time"
+
+	"github.com/ratelimit/ratelimit/pkg/internal/fleet/awsdb"
+	"github.com/ratelimit/ratelimit/pkg/internal/fleet/catalog"
+	"github.com/ratelimit/ratelimit/pkg/internal/fleet/plan"
+	"github.com/ratelimit/ratelimit/pkg/internal/fleet/schema"
+	"github.com/ratelimit/ratelimit/pkg/limiter"
+)
+
+// BalancesConfig configures balances. Client, Table, Buckets and Changed must be set.
+type BalancesConfig struct {
+	Client awsdb.Client // it must not retry
+	Table  string
+	// Buckets finds the items and commits changes.
+	Buckets *catalog.Buckets
+	// Changed is called for an item that was changed. It is also called for one whose split or
+	// merge was not finished, so that it is maintained. ns is the id of the namespace.
+	Changed func(ns string, of limiter.BucketKey, shard int)
+	Clock   *awsdb.Clock     // corrects the callers' clocks; nil = they are taken as they are
+	Loop    awsdb.Loop       // by which it waits; nil = awsdb.Goroutines
+	Now     func() time.Time // the machine's clock; nil = time.Now
+}
+
+// Balances implements limiter.Buckets. It is safe for concurrent use, and holds nothing that
+// is to be closed.
+type Balances struct{ cfg BalancesConfig }
+
+// NewBalances returns balances. It makes no call.
+func NewBalances(cfg BalancesConfig) *Balances {
+	if cfg.Loop == nil {
+		cfg.Loop = awsdb.Goroutines{}
+	}
+	if cfg.Now == nil {
+		cfg.Now = time.Now
+	}
+	return &Balances{cfg}
+}
+
+// time returns the time of the buckets at a caller's time, Unix ms. While the clock is not
+// trusted nothing is refilled: it is before all times of buckets.
+func (b *Balances) time(now time.Time) int64 {
+	if b.cfg.Clock.Reading().Doubtful {
+		return schema.MinTime
+	}
+	return b.cfg.Clock.Correct(b.cfg.Clock.Steady(now)).UnixMilli()
+}
+
+// ListBuckets implements limiter.Buckets. A balance is that of the table; replicas may have
+// leases besides. While a bucket is split or merged, tokens on their way are missing.
+func (b *Balances) ListBuckets(ctx context.Context, now time.Time, namespace string, f limiter.BucketFilter, p limiter.Page) (limiter.PageOf[limiter.BucketState], error) {
+	found, err := b.cfg.Buckets.List(ctx, namespace, f, p)
+	page := limiter.PageOf[limiter.BucketState]{Next: found.Next}
+	at := b.time(now)
+	for i := range found.Items {
+		if leaves, _ := schema.Leaves(found.Items[i].Items); len(leaves) > 0 {
+			page.Items = append(page.Items, stateOf(found.Items[i].Key, leaves, at))
+		}
+	}
+	return page, err
+}
+
+// stateOf returns a bucket at a time.
+func stateOf(key limiter.BucketKey, leaves []*schema.Bucket, at int64) limiter.BucketState {
+	state := limiter.BucketState{Key: key, Limits: plan.Balances(leaves, at), Shards: len(leaves)}
+	for _, b := range leaves {
+		for i := range b.Leases {
+			if b.Leases[i].Rate > 0 || b.Leases[i].Room > 0 {
+				state.Leases++
+			}
+		}
+	}
+	return state
+}
+
+// AdjustBucket implements limiter.Buckets by one transaction, after leases were recalled
+// where it depends on them. Without a deadline it takes at most catalog.ChangeTimeout.
+func (b *Balances) AdjustBucket(ctx context.Context, now time.Time, a limiter.Adjustment) (limiter.Adjusted, error) {
+	if err := a.Check(); err != nil {
+		return limiter.Adjusted{}, err
+	}
+	of := &a.Bucket
+	of.Namespace, of.Entity, of.Resource = strings.Clone(of.Namespace), strings.Clone(of.Entity), strings.Clone(of.Resource)
+	a.Limit, a.Once = strings.Clone(a.Limit), strings.Clone(a.Once)
+	ns, err := b.cfg.Buckets.Namespace(ctx, of.Namespace)
+	if err != nil || ns.ID == "" {
+		return limiter.Adjusted{}, err
+	}
+	if _, bounded := ctx.Deadline(); !bounded {
+		var cancel context.CancelFunc
+		ctx, cancel = b.cfg.Loop.Within(ctx, catalog.ChangeTimeout)
+		defer cancel()
+	}
+	t := newAdjustment(b, ns, now, &a)
+	defer t.dismiss(ctx)
+	return t.run(ctx)
+}

@@ -1,0 +1,28 @@
+package engine
+
+import (
+	"time"
+
+	"github.com/ratelimit/ratelimit/pkg/internal/fleet/awsdb"
+	"github.com/ratelimit/ratelimit/pkg/internal/fleet/lane"
+	"github.com/ratelimit/ratelimit/pkg/limiter"
+)
+
+// Client returns the engine's client, which asks its breaker before each call. Other users
+// of the table that share it share its view of outages.
+func (e *Engine) Client() awsdb.Client { return e.guard }
+
+// Timeouts returns how long one message may take, and how long a decision may take at most.
+func (e *Engine) Timeouts() (attempt, budget time.Duration) {
+	return e.cfg.Attempt, e.cfg.Budget
+}
+
+// Changed notes that an item was changed beside the engine, or is to be tended: decisions that
+// begin from now on see it. ns is the id of the namespace.
+func (e *Engine) Changed(ns string, of limiter.BucketKey, shard int) {
+	if e.begin() != nil {
+		return
+	}
+	defer e.calls.Done()
+	e.lanes.Outdate(&lane.Site{Namespace: ns, Bucket: of}, shard)
+}

@@ -1,0 +1,333 @@
+package fleetsim_test
+
+import (
+	"context"
+	"math/big"
+	"slices"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+
+	"github.com/ratelimit/ratelimit/pkg/internal/fleet/awsdb"
+	"github.com/ratelimit/ratelimit/pkg/internal/fleet/schema"
+	"github.com/ratelimit/ratelimit/pkg/limiter"
+)
+
+// arrived records that DynamoDB executed a message.
+func (f *fleet) arrived(pk, op string, err error) {
+	if op == "TransactWriteItems" {
+		f.note(op)
+		return
+	}
+	of, ok := f.byKey[pk]
+	_, refused := awsdb.ConditionItem(err)
+	if err != nil && !refused {
+		f.failf("DynamoDB refuses a message: %w", err)
+	}
+	f.note(op, int64(of.shard))
+	switch {
+	case !ok || op == "GetItem":
+		return
+	case refused:
+		f.seen["write refused"]++
+		return
+	}
+	f.writes++
+	b := of.bucket
+	before := b.items[of.shard]
+	f.look(b, of.shard)
+	f.compare(b, of.shard, op, before, b.items[of.shard])
+	f.release()
+}
+
+// look reads the item of a shard.
+func (f *fleet) look(b *bucket, shard int) {
+	k := b.keys[shard]
+	out, err := f.db.GetItem(context.Background(), &dynamodb.GetItemInput{TableName: aws.String(simTable), Key: k.Attributes()})
+	if err != nil {
+		f.t.Fatal(err)
+	}
+	f.counts(b, shard, out.Item)
+	before := b.items[shard]
+	b.items[shard] = nil
+	if out.Item == nil {
+		return
+	}
+	var known *limiter.Limits
+	if before != nil {
+		known = before.Limits
+	}
+	item, err := schema.ParseBucket(simTable, k, out.Item, known)
+	if err != nil {
+		f.failf("%w", err)
+		return
+	}
+	b.items[shard] = item
+}
+
+// expired records that DynamoDB deleted items.
+func (f *fleet) expired() {
+	f.seen["expired"]++
+	for _, b := range f.buckets {
+		for i, it := range b.items {
+			if it != nil {
+				f.look(b, i)
+			}
+		}
+	}
+}
+
+// compare requires that a write changed an item as writes do.
+func (f *fleet) compare(b *bucket, shard int, op string, before, after *schema.Bucket) {
+	if after == nil || f.fault != nil {
+		return
+	}
+	rate, room := after.Line.Rate, after.Line.Room
+	for i := range after.Leases {
+		rate, room = rate+after.Leases[i].Rate, room+after.Leases[i].Room
+	}
+	if rate != schema.Parts || room != schema.Parts || after.Line.Rate < 0 || after.Line.Room < 0 {
+		f.failf("bucket %d, shard %d: %d parts of the rate and %d of the room: %+v %+v", b.index, shard, rate, room, after.Line, after.Leases)
+	}
+	b.underLimits(after)
+	if before == nil {
+		for i := range after.Leases {
+			f.holders[after.Leases[i].Replica] = f.writer
+		}
+		f.seen["created"]++
+		return
+	}
+	if after.Shard.Epoch < before.Shard.Epoch || after.Shard.Epoch == before.Shard.Epoch && after.Serial != before.Serial+1 {
+		f.failf("bucket %d, shard %d: epoch and serial number go from %d and %d to %d and %d", b.index, shard, before.Shard.Epoch, before.Serial, after.Shard.Epoch, after.Serial)
+	}
+	if after.Shard.Epoch == before.Shard.Epoch && (after.Line.Rate != before.Line.Rate || after.Line.Offset != before.Line.Offset || after.Line.Room < before.Line.Room || after.Version.Hash != before.Version.Hash) {
+		f.failf("bucket %d, shard %d: state that commuting writes depend on changes within epoch %d", b.index, shard, after.Shard.Epoch)
+	}
+	if after.Shard.Epoch == before.Shard.Epoch && (op == "TransactWriteItems" || !slices.Equal(before.Leases, after.Leases)) && givesBack(before, after) {
+		f.failf("bucket %d, shard %d: tokens come back within epoch %d", b.index, shard, after.Shard.Epoch)
+	}
+	f.compareLeases(b, before, after)
+	f.overfilled(b, before, after)
+	if before.Version.Hash != after.Version.Hash {
+		b.changed = f.now
+	}
+	if f.again == "" || op != "UpdateItem" {
+		return
+	}
+	f.seen["landed twice"]++
+	for i := range after.Balances {
+		x := &after.Balances[i]
+		if j := before.Find(x.Limit.Name); j >= 0 {
+			lost := max(tokensAt(before, &before.Balances[j], f.lateTime())-tokensAt(after, x, f.lateTime()), 0)
+			b.limit(x.Limit.Name).lacks.add(lost)
+			b.limit(x.Limit.Name).usage.perhaps(b.limit(x.Limit.Name).usage.last)
+		}
+	}
+}
+
+// overfilled records the tokens that a full shard was given. It was split since the take, so that it has
+// half of its room then. Or leases have that room.
+func (f *fleet) overfilled(b *bucket, before, after *schema.Bucket) {
+	if !after.Shard.Sharded() && !after.Leased() || after.Shard.Epoch != before.Shard.Epoch {
+		return
+	}
+	for i := range after.Balances {
+		x := &after.Balances[i]
+		j := before.Find(x.Limit.Name)
+		if j < 0 {
+			continue
+		}
+		if n := above(after, x, f.lateTime()) - above(before, &before.Balances[j], f.lateTime()); n > 0 {
+			f.seen["given to a full shard"]++
+			b.limit(x.Limit.Name).lacks.add(n)
+		}
+	}
+}
+
+// above returns how many millitokens more than its room an item was given.
+func above(it *schema.Bucket, x *schema.Balance, now int64) int64 {
+	more := new(big.Int).Sub(x.Refilled(it.Line, now), x.FullAt)
+	if more.Sign() <= 0 {
+		return 0
+	}
+	return more.Div(more, big.NewInt(x.Share.Period*schema.Parts)).Int64()
+}
+
+// givesBack reports whether a write lowered a deficit.
+func givesBack(before, after *schema.Bucket) bool {
+	for i := range after.Balances {
+		if j := before.Find(after.Balances[i].Limit.Name); j >= 0 && after.Balances[i].FullAt.Cmp(before.Balances[j].FullAt) < 0 {
+			return true
+		}
+	}
+	return false
+}
+
+// compareLeases counts the changes of a write to leases, shards and limits.
+func (f *fleet) compareLeases(b *bucket, before, after *schema.Bucket) {
+	for i := range after.Leases {
+		l := &after.Leases[i]
+		if was := before.Lease(l.Replica); was == nil || was.Sequence != l.Sequence {
+			f.holders[l.Replica] = f.writer
+			b.leased[l.Replica] = f.now
+		}
+		switch was := before.Lease(l.Replica); {
+		case was == nil:
+			f.seen["lease granted"]++
+		case was.Sequence == l.Sequence:
+			continue
+		case f.writer.lapsed[b]: // it takes the place of one that ended, with its stock
+			f.seen["lease replaced"]++
+			b.losesRoom(after, was)
+			f.writer.losesReport(b)
+		default:
+			f.seen["lease renewed"]++
+		}
+		delete(f.writer.lapsed, b)
+	}
+	for i := range before.Leases {
+		l := &before.Leases[i]
+		if after.Lease(l.Replica) != nil {
+			continue
+		}
+		f.seen["lease closed"]++
+		f.reaped(b, after, l)
+	}
+	switch {
+	case after.Shard.Level > before.Shard.Level:
+		f.seen["split"]++
+	case after.Shard.Level < before.Shard.Level:
+		f.seen["merge"]++
+		f.merged(b, before, after)
+	case before.Version.Hash != after.Version.Hash:
+		f.seen["limits changed"]++
+	}
+}
+
+// losesRoom records that the tokens of a lease are lost: its room at most.
+func (b *bucket) losesRoom(it *schema.Bucket, l *schema.Lease) {
+	for i := range it.Balances {
+		x := &it.Balances[i]
+		b.limit(x.Limit.Name).lacks.add(x.Share.Capacity * int64(l.Room) / schema.Parts)
+	}
+}
+
+// reaped records that a lease has left the item: its holder returned it, or another replica
+// has freed it. Then the holder must have crashed, or have had trouble for its term.
+func (f *fleet) reaped(b *bucket, after *schema.Bucket, l *schema.Lease) {
+	holder := f.holders[l.Replica]
+	if holder == f.writer && !holder.lapsed[b] || l.Rate+l.Room == 0 {
+		return
+	}
+	b.losesRoom(after, l)
+	holder.losesReport(b)
+	if holder == f.writer {
+		return
+	}
+	f.seen["lease freed by another replica"]++
+	if holder == nil || holder.ended || holder.leaves || holder.twin || holder.lapsed[b] || f.standsStill() {
+		return
+	}
+	since := min(b.leased[l.Replica], f.now-reapTime) - second/2 // its last write
+	if had := holder.suffered(since, f.now); had < leaseTrouble {
+		f.failf("bucket %d: a lease of replica %d is freed by replica %d, though its holder is well: it had trouble for %v of the last %v", b.index, holder.index, f.writer.index, time.Duration(had), time.Duration(f.now-since))
+	}
+}
+
+// underLimits passes the limits that the bucket is under to the shortfalls.
+func (b *bucket) underLimits(it *schema.Bucket) {
+	for _, l := range b.limits {
+		i := it.Find(l.name)
+		switch {
+		case i < 0: // it starts with the use of limits that were forgotten
+			l.lacks.unknown = true
+		case it.Shard.Sharded():
+			l.lacks.leased = true // a full shard loses refill
+			l.lacks.moves = true
+			fallthrough
+		default:
+			l.lacks.under(it.Balances[i].Whole)
+		}
+	}
+}
+
+// merged requires that a shard has the tokens of both halves after a merge, and their debt.
+func (f *fleet) merged(b *bucket, before, after *schema.Bucket) {
+	const rounded = 3
+	other := before.Shard.Other()
+	half := b.items[other.Index]
+	if half != nil && half.Version.Hash != before.Version.Hash {
+		b.changed = f.now
+	}
+	if half == nil || !half.Shard.Retired || half.Version.Hash != before.Version.Hash {
+		return
+	}
+	for i := range after.Balances {
+		x := &after.Balances[i]
+		j, k := before.Find(x.Limit.Name), half.Find(x.Limit.Name)
+		if j < 0 || k < 0 || x.Carried > 0 || half.Balances[k].Carried > 0 {
+			continue
+		}
+		had := min(tokensAt(before, &before.Balances[j], after.At)+tokensAt(half, &half.Balances[k], after.At), x.Share.Capacity)
+		if has := tokensAt(after, x, after.At); has > had+rounded || has < had-rounded {
+			f.failf("bucket %d, limit %s: shards %d and %d have %d millitokens, and %d when they are one", b.index, x.Limit.Name, before.Shard.Index, other.Index, had, has)
+		}
+	}
+}
+
+// tokensAt returns the balance of a limit in the centre at a time, in millitokens, rounded
+// down; below zero in debt.
+func tokensAt(it *schema.Bucket, x *schema.Balance, now int64) int64 {
+	unit := big.NewInt(x.Share.Period * schema.Parts)
+	room := new(big.Int).Mul(big.NewInt(x.Share.Capacity), big.NewInt(x.Share.Period*int64(it.Line.Room)))
+	if lacks := new(big.Int).Sub(x.FullAt, x.Refilled(it.Line, now)); lacks.Sign() > 0 {
+		room.Sub(room, lacks)
+	}
+	return room.Div(room, unit).Int64() // rounds down
+}
+
+// there returns the balance of a limit in the items of a bucket, and whether it is
+// known.
+func (b *bucket) there(f *fleet, limit string) (n int64, ok bool) {
+	for _, it := range b.items {
+		if it == nil || it.Shard.Retired {
+			continue
+		}
+		i := it.Find(limit)
+		if i < 0 {
+			return 0, false
+		}
+		n += tokensAt(it, &it.Balances[i], f.lateTime())
+		ok = true
+	}
+	return n, ok
+}
+
+// lateTime is the time on the fastest clock, in Unix ms.
+func (f *fleet) lateTime() int64 { return simStart + (f.now+f.ahead)/1e6 }
+
+// limitedBy reports whether all shards have a limit. One that is under newer limits without
+// it takes nothing of it, and counts as a part of a call all the same.
+func (b *bucket) limitedBy(limit string) bool {
+	for _, it := range b.items {
+		if it != nil && !it.Shard.Retired && it.Find(limit) < 0 {
+			return false
+		}
+	}
+	return true
+}
+
+// booksAll reports whether a charge is booked in full for certain: no shard is near
+// the floor, where it would be cut.
+func (b *bucket) booksAll(limit string) bool {
+	for _, it := range b.items {
+		if it == nil || it.Shard.Retired {
+			continue
+		}
+		if i := it.Find(limit); i >= 0 && tokensAt(it, &it.Balances[i], it.Time()) < it.Balances[i].Floor/2 {
+			return false
+		}
+	}
+	return true
+}

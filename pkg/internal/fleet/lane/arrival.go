@@ -1,0 +1,134 @@
+package lane
+
+import (
+	"slices"
+	"time"
+)
+
+// enter puts a request into the queue, or ends it at once. It reports whether it did the latter.
+func (l *Lane) enter(r *Request, now time.Time) (ended bool) {
+	l.events++
+	r.asked, r.phase, r.entered, r.expires, l.used = l.events, queued, now, now.Add(l.host.cfg.Budget), now
+	r.lane.Store(l)
+	if r.claim == detached && !r.owing {
+		l.closer.owes(r)
+	}
+	l.consult()
+	l.view.advance(r.At)
+	l.view.moved = now
+	if waits, done := l.lessee.serve(r, now); done {
+		l.lessee.check()
+		return true
+	} else if waits {
+		defer l.lessee.check()
+		if !l.held.holder.State().Serves() && l.turnAway(r, now) {
+			return true
+		}
+	} else if l.turnAway(r, now) {
+		return true
+	}
+	l.queue = append(l.queue, r)
+	if r.claim == awaited && len(l.out) > 0 && l.host.silent(now) {
+		l.queue = l.queue[:len(l.queue)-1]
+		l.closer.fail(r, errSilent, now)
+		return true
+	}
+	l.start()
+	return false
+}
+
+// turnAway denies a request at its arrival where those before it ask for all tokens that the
+// lane may have. It reports whether it did: such a request is not worth the wait for a write.
+func (l *Lane) turnAway(r *Request, now time.Time) bool {
+	v, n := &l.view, l.replicas(now)
+	switch {
+	case n == 1 || v.head == nil || !v.head.Exists() || v.clock.Doubtful || v.elsewhere(l.index):
+		return false
+	case r.claim != awaited || r.part != nil || r.Books() || r.Limits.Hash() != v.head.Version.Hash || !v.fresh(r.asked, now):
+		return false
+	}
+	limit, left := l.estimator.lacks(r, now)
+	if limit == "" {
+		limit, left = l.estimator.beyond(r, l.queue, n)
+	}
+	if limit == "" {
+		return false
+	}
+	old := l.estimator.outlived(r, n, now)
+	if old != nil {
+		l.remove(old)
+		l.refuseFor(old, limit, left)
+		return false
+	}
+	l.refuseFor(r, limit, left)
+	return true
+}
+
+// refuseFor denies a request for which a limit has too little.
+func (l *Lane) refuseFor(r *Request, limit string, left int64) {
+	l.view.bare(r.Request).Weigh(r.Request)
+	Exceed(r.Request, limit, left)
+	l.closer.byCentre(r)
+}
+
+// outlivedTrips is in how many mean round trips most replies come.
+const outlivedTrips = 3
+
+// outlived returns the oldest request that waits, if a reply may come after its deadline and a
+// newer request fits in its place. nil = there is none. All of them wait at the same time, so
+// that any one may be denied. A decision could come too late for this one alone.
+func (l estimator) outlived(r *Request, n int, now time.Time) *Request {
+	if len(l.queue) == 0 {
+		return nil
+	}
+	old := l.queue[0]
+	sends := l.pace.Next(len(l.out), n)
+	switch {
+	case old.claim != awaited || old.part != nil || old.Books() || !l.view.fresh(old.asked, now):
+		return nil
+	case old.Limits.Hash() != r.Limits.Hash() || old.patience(sends) >= outlivedTrips*l.pace.RoundTrip():
+		return nil
+	}
+	limit, _ := l.beyond(r, l.queue[1:], n)
+	if limit != "" {
+		return nil
+	}
+	return old
+}
+
+// beyond returns a limit that those before a request use up, with the tokens that they leave
+// of it. They use it up when they ask for all that the lane may have. "" = there is none.
+func (l estimator) beyond(r *Request, queue []*Request, n int) (limit string, left int64) {
+	s := l.newShare(n, l.view.head, append(slices.Clone(queue), r))
+	for _, before := range queue {
+		asks(&s, before)
+		s.Take(before.Request)
+	}
+	limit, beyond := s.Short(r.Request)
+	if !beyond {
+		return "", 0
+	}
+	return limit, s.Left(limit)
+}
+
+// lacks returns a limit for which a request would be denied late, with the tokens that those
+// before it leave of it; "" = there is none. It is for requests whose deadline comes before a
+// reply: the tokens of their writes would be given back.
+func (l estimator) lacks(r *Request, now time.Time) (limit string, left int64) {
+	if l.pace.RoundTrip() < r.patience(now) {
+		return "", 0
+	}
+	for i := range r.Spends {
+		sp := &r.Spends[i]
+		waiting, there := int64(0), l.believed(r, sp.Limit)
+		for _, before := range l.queue {
+			if before.claim != detached {
+				waiting = min(waiting+before.Wants(sp.Limit), most)
+			}
+		}
+		if need := max(sp.Need, sp.Ask); need > 0 && there-waiting < need {
+			return sp.Limit, max(there-waiting, 0)
+		}
+	}
+	return "", 0
+}

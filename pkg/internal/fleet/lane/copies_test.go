@@ -1,0 +1,84 @@
+package lane
+
+import (
+	"log/slog"
+	"testing"
+	"time"
+
+	"github.com/ratelimit/ratelimit/pkg/internal/fleet/awsdb"
+	"github.com/ratelimit/ratelimit/pkg/internal/fleet/lease"
+	"github.com/ratelimit/ratelimit/pkg/internal/fleet/plan"
+	"github.com/ratelimit/ratelimit/pkg/internal/fleet/schema"
+	"github.com/ratelimit/ratelimit/pkg/limiter"
+)
+
+// A lease under the own number that this process never wrote is one of a copy of its
+// machine. Neither serves nor removes the lease of the other.
+func TestALeaseOfACopyIsNotTheOwn(t *testing.T) {
+	var h held
+	for n := range uint16(12) {
+		h.issue(&lease.Plan{Kind: lease.Renew, Slot: lease.Slot{Seq: 100 + 7*n}})
+	}
+	for name, tc := range map[string]struct {
+		lease *schema.Lease
+		want  bool
+	}{
+		"none":                        {nil, false},
+		"the last one":                {&schema.Lease{Sequence: 177, Rate: 1, Room: 1}, false},
+		"one of the last":             {&schema.Lease{Sequence: 128, Rate: 1}, false},
+		"another one":                 {&schema.Lease{Sequence: 178, Rate: 1, Room: 1}, true},
+		"room alone":                  {&schema.Lease{Sequence: 178, Room: 1}, true},
+		"without parts, as of wishes": {&schema.Lease{Sequence: 178}, false},
+	} {
+		if got := h.copied(tc.lease); got != tc.want {
+			t.Errorf("%s: copied %t, want %t", name, got, tc.want)
+		}
+	}
+	h.showed(&schema.Lease{Sequence: 128, Rate: 1})
+	for n := range uint16(20) {
+		h.issue(&lease.Plan{Kind: lease.Renew, Slot: lease.Slot{Seq: 200 + 7*n}})
+	}
+	if h.copied(&schema.Lease{Sequence: 128, Rate: 1}) {
+		t.Error("the own lease is a copy's after twenty lease writes that were refused")
+	}
+	if h.showed(nil); !h.copied(&schema.Lease{Sequence: 128, Rate: 1}) {
+		t.Error("a lease that was gone is the own")
+	}
+	var fresh held
+	if !fresh.copied(&schema.Lease{Rate: 1, Room: 1}) {
+		t.Error("a lane that has written none holds a lease")
+	}
+}
+
+// The tokens that a write may have taken are counted as lost when another write takes it once more, or
+// none does. Only a caller that is admitted all the same may have it.
+func TestTakesInDoubtAreCounted(t *testing.T) {
+	for name, tc := range map[string]struct {
+		claim      claim
+		undo, keep bool
+		open       bool
+		lost       int64
+	}{
+		"awaited":                    {claim: awaited, open: true, lost: 1},
+		"awaited, not applied":       {claim: awaited},
+		"left":                       {claim: left, undo: true, open: true, lost: 1},
+		"left, admitted":             {claim: left, keep: true, open: true},
+		"admitted late":              {claim: detached, open: true, lost: 1},
+		"admitted late, not applied": {claim: detached},
+		"denied late":                {claim: detached, undo: true, open: true, lost: 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			limits, err := limiter.NewLimits(limiter.PerDay("l", 100))
+			if err != nil {
+				t.Fatal(err)
+			}
+			s := &host{cfg: Config{Loop: awsdb.Goroutines{}, Now: time.Now, Logger: slog.New(slog.DiscardHandler)}}
+			l := newLane(s, new(set[*Lane]), &Site{}, 0, schema.Key{}, 0)
+			r := &Request{Request: &plan.Request{Limits: limits, Admitted: true, Spends: []plan.Spend{{Limit: "l", Need: 5, Take: 5, Held: true}}}, Site: &l.site, phase: sent, claim: tc.claim, undo: tc.undo, Keep: tc.keep}
+			l.closer.again(&flight{actors: []*Request{r}}, tc.open)
+			if got := s.Counters.Lost.Load(); got != tc.lost {
+				t.Errorf("%d are counted as lost, want %d", got, tc.lost)
+			}
+		})
+	}
+}

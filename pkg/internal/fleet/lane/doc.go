@@ -1,0 +1,75 @@
+// Package lane decides the requests of one process for one bucket item.
+//
+// All requests of a process for an item go through its lane. A lane is a state machine under
+// a lock: a request arrives, a message ends, or a time comes. The lane then decides the
+// requests that it can, and returns the messages to send. A decision changes the lane alone.
+// The [Lanes] that own it carry out the rest: they start its goroutines and timers, and send
+// its messages. No lock is held while a message is under way.
+//
+//	Arrive ──► queue ──► step ──► decided: from the lease, or denied by the last state
+//	                      │
+//	                      ├──► commuting write: one each pace, whatever is still out
+//	                      ├──► exact write: alone, once nothing else is out
+//	                      └──► read: when an answer needs a state that is newer than its request
+//
+// # Group commit
+//
+// A lane without a write under way sends at once, and requests that arrive meanwhile are
+// joined into the next write. While a write is under way another one leaves each pace: 4
+// ms, or 1.06 ms for each replica of the item where that is longer. Writes of takes,
+// charges and refunds commute, so that none waits for another. A write that was refused
+// brings the state that refused it, and its requests are planned anew at once. When tokens
+// are short a lane puts no more than its own part of them into one write.
+//
+// # Denials
+//
+// A request is denied at once when the last state, refilled to now, does not have its
+// tokens. Such a state is at most [Freshness] old. Tokens that other replicas gave back can
+// be missed for that long. A peek is answered by a state that was asked for after the peek
+// arrived.
+//
+// # Late decisions
+//
+// A caller's deadline ends its wait, and not the work. The lane then decides by its own
+// estimate, see late.go. Requests admitted this way are booked later, in full.
+//
+// # Files
+//
+// A file uses those above it in this list.
+//
+//	process       config.go, host.go (shared by all lanes), identity.go, health.go
+//	state         request.go, flight.go (a message under way), view.go (the last state), lease_state.go,
+//	              channel.go, tasks.go, lane_parts.go
+//	messages      launch.go, exchange.go, turn.go, maintain.go (splits and merges)
+//	estimates     estimate.go, late.go
+//	a request     lease_keep.go (a part of it from the lease), ends.go, strays.go
+//	lease         usage.go, lease_listing.go, lease_write.go, lease_serve.go
+//	writes        lift.go, group.go
+//	a lane        lane.go, arrival.go, saw.go (an image of the item), depart.go, conclude.go, step.go
+//	all lanes     table.go, lanes.go, runner.go (goroutines and timers), locks.go
+//	calls         lease_calls.go (at once, from leases), deadline.go, leave.go, close.go
+//
+// The files below need no lane: pacing_*.go, share.go and usage_ledger.go.
+//
+// # Pacing
+//
+// The pacing files decide how fast a lane may go: when its next write may leave, how many other
+// replicas use its item, and how busy the item is.
+//
+// All of it is arithmetic on replies and times that are given. It has no clock and no lock.
+//
+// # Usage
+//
+// A [Ledger] keeps the consumption that a lease serves in memory until a write counts it in the item. Each lease write reports the consumption since the last report that was applied. The rest of
+// a lease that is over goes into a request of its own, which any write of the item can carry out.
+//
+// A report counts once. Where a lease write has no reply, an image of the item shows its outcome. Until
+// then its report is neither dropped nor made again.
+//
+// # Share
+//
+// A [Share] gives a replica its part of the tokens of an item where they are short. Replicas that
+// each take all tokens that they see would refuse each other's writes.
+//
+// All of it is arithmetic on a state that is given. It has no clock and no lock.
+package lane

@@ -1,0 +1,323 @@
+package lane
+
+import (
+	"errors"
+	"fmt"
+	"log/slog"
+	"slices"
+	"time"
+
+	"github.com/ratelimit/ratelimit/pkg/internal/fleet/awsdb"
+	"github.com/ratelimit/ratelimit/pkg/internal/fleet/plan"
+	"github.com/ratelimit/ratelimit/pkg/internal/fleet/schema"
+	"github.com/ratelimit/ratelimit/pkg/limiter"
+)
+
+// closer ends requests, or has them written later.
+type closer struct {
+	*item
+	*requests
+	*traffic
+	*wakes
+
+	view    *view
+	held    *held
+	divider divider
+}
+
+// applied ends the requests of a write that was applied.
+func (l closer) applied(f *flight, image *schema.Bucket) {
+	if image != nil {
+		f.write.Settle(image)
+		l.host.Counters.LostRoom.Add(f.write.Overfilled(image))
+	}
+	l.channels.ended(f, true)
+	l.unpaid = 0
+	for _, r := range f.actors {
+		l.done(r)
+	}
+}
+
+// done ends a request that a write was applied for.
+func (l closer) done(r *Request) {
+	back := r.undo
+	l.byCentre(r)
+	if back {
+		l.owe(r, r.Undo())
+	}
+}
+
+// again puts the requests of a write that was not applied back into the queue. open says
+// that it may have been applied all the same, or may be yet: its takes are counted then.
+func (l closer) again(f *flight, open bool) {
+	if l.unpaid += l.view.units(); !open {
+		l.channels.ended(f, false)
+	}
+	var wait []*Request
+	for _, r := range f.actors {
+		if r.booked {
+			l.done(r)
+			continue
+		}
+		takes := open && r.Takes()
+		r.unsure = r.unsure || takes
+		if takes && (r.claim != left || !r.Keep) {
+			l.lost(r, errDropped)
+		}
+		if r.phase = queued; l.stays(r) {
+			wait = append(wait, r)
+		}
+	}
+	l.queue = append(wait, l.queue...)
+	l.pace.Again() // planned anew at once
+}
+
+// stays reports whether a request that no write was applied for still waits for one.
+func (l closer) stays(r *Request) bool {
+	if r.part != nil {
+		if r.claim == detached && !r.undo {
+			kept := r.part
+			l.divider.settle(r, true) // it was admitted late
+			l.divider.consume(r, kept)
+		} else {
+			l.divider.release(r)
+		}
+	}
+	switch {
+	case r.claim == left:
+		r.finish(errLeft)
+		return false
+	case r.claim == awaited || !r.Takes() && !r.undo:
+		return true
+	case r.undo: // it was denied late: its charges and refunds are booked alone
+		r.undo = false
+		if r.Request = withoutTakes(r.Request); r.Request == nil {
+			r.Request = &plan.Request{}
+			l.quit(r)
+			return false
+		}
+	default:
+		r.Request = r.Force()
+	}
+	return true
+}
+
+// dropBookings ends requests of a write with charges, refunds or counts whose outcome stays
+// unknown: those that book or count something could do it twice by another write. The
+// others go back into the queue.
+func (l closer) dropBookings(f *flight, now time.Time) {
+	var others []*Request
+	for _, r := range f.actors {
+		switch {
+		case r.booked:
+			l.done(r)
+		case r.Books():
+			l.uncertain(r, errDropped, now)
+		case r.Counts(): // no tokens are lost, and no caller waits
+			l.loseUsageOf(r, errDropped)
+			l.quit(r)
+			r.finish(nil)
+		default:
+			others = append(others, r)
+		}
+	}
+	f.actors = others
+	l.again(f, true)
+}
+
+// uncertain ends a request that a write may have been applied for.
+func (l closer) uncertain(r *Request, err error, now time.Time) {
+	if r.claim != detached && !r.Keep && r.Takes() {
+		l.lost(r, err)
+	}
+	l.fail(r, err, now)
+}
+
+// failed ends the requests of a message that failed for good, and in an outage all that wait.
+func (l closer) failed(f *flight, err error, now time.Time) {
+	l.newer = wanted{} // the next request that asks for newer limits has them tried again
+	for _, r := range f.actors {
+		if errors.Is(err, limiter.ErrUncertain) {
+			l.uncertain(r, err, now)
+		} else {
+			l.fail(r, err, now)
+		}
+	}
+	if errors.Is(err, awsdb.ErrOutage) || f.write == nil || awsdb.IsRefused(err) {
+		l.refuse(err, now)
+	}
+}
+
+// refuse ends all requests that wait.
+func (l closer) refuse(err error, now time.Time) {
+	queue := l.queue
+	l.queue, l.newer = nil, wanted{}
+	for _, r := range queue {
+		l.fail(r, err, now)
+	}
+}
+
+// stop ends all requests that wait, those for capacity included, as the lanes end.
+func (l closer) stop(now time.Time) {
+	l.queue, l.later = append(l.queue, l.later...), nil
+	l.refuse(errStopped, now)
+}
+
+// fail ends a request with an error. An owed request is tried again later.
+func (l closer) fail(r *Request, err error, now time.Time) {
+	l.divider.release(r)
+	if r.claim == detached {
+		if l.postpone(r, err, now) {
+			return
+		}
+		if r.Books() || r.Takes() {
+			l.lost(r, err)
+		}
+		l.loseUsageOf(r, err)
+		l.quit(r)
+	}
+	if r.unsure && !errors.Is(err, limiter.ErrUncertain) {
+		err = fmt.Errorf("%w: %w", limiter.ErrUncertain, err)
+	}
+	r.finish(err)
+}
+
+const (
+	// owedPatience is how long an owed request is tried again, about every owedPause.
+	owedPatience = time.Minute
+	owedPause    = time.Second
+	// maxOwed is how many owed requests a process keeps at most.
+	maxOwed = 1 << 16
+)
+
+// postpone has an owed request wait that was certainly not applied. It reports false for
+// one whose outcome is unknown, which must not be sent again. It also does so when the
+// request has waited for long enough, or too many wait.
+func (l closer) postpone(r *Request, err error, now time.Time) bool {
+	if errors.Is(err, limiter.ErrUncertain) || !errors.Is(err, limiter.ErrUnavailable) || l.host.stopped.Err() != nil {
+		return false
+	}
+	if r.patient.IsZero() {
+		r.patient = now.Add(owedPatience)
+	}
+	if now.After(r.patient) || l.host.Counters.Owed.Load() > maxOwed {
+		return false
+	}
+	r.phase, r.doubts = queued, 0
+	r.expires = now.Add(owedPause/2 + time.Duration(l.host.cfg.Loop.Draw(int64(owedPause))))
+	l.later = append(l.later, r)
+	l.wake(r.expires)
+	return true
+}
+
+// lost counts tokens that were taken for no admitted request, or may have been, and are not
+// given back. It also counts the owed tokens of an admitted one.
+func (l closer) lost(r *Request, err error) {
+	l.host.Counters.Lost.Add(1)
+	amounts, sum := make([]any, 0, len(r.Spends)), int64(0)
+	for i := range r.Spends {
+		if sp := &r.Spends[i]; r.claim == detached || sp.Held && sp.Take > 0 {
+			amounts = append(amounts, slog.Int64(sp.Limit, sp.Give+sp.Take+sp.Cost))
+			sum = min(sum+sp.Give+sp.Take+sp.Cost, most)
+		}
+	}
+	if r.claim == detached {
+		l.host.Counters.LostOwed.Add(sum)
+	} else {
+		l.host.Counters.LostUnknown.Add(sum)
+	}
+	l.host.warn("lost", "tokens of a request that was not admitted were not given back, or those of an admitted one not taken",
+		slog.String("entity", r.Site.Bucket.Entity), slog.String("resource", r.Site.Bucket.Resource), slog.Group("millitokens", amounts...), slog.Any("error", err))
+}
+
+// resume puts owed requests back into the queue that have waited for capacity long
+// enough.
+func (l closer) resume(now time.Time) {
+	var wait []*Request
+	var next time.Time
+	for _, r := range l.later {
+		if now.Before(r.expires) {
+			if wait = append(wait, r); next.IsZero() || r.expires.Before(next) {
+				next = r.expires
+			}
+			continue
+		}
+		r.expires = now.Add(l.host.cfg.Budget)
+		l.queue = append(l.queue, r)
+	}
+	if l.later = wait; len(wait) > 0 {
+		l.wake(later(next, now.Add(owedGrain)))
+	}
+}
+
+// owedGrain is the least time between two checks of the owed requests that wait.
+const owedGrain = 10 * time.Millisecond
+
+func later(a, b time.Time) time.Time {
+	if a.After(b) {
+		return a
+	}
+	return b
+}
+
+// expire ends the requests that waited for too long.
+func (l closer) expire(now time.Time) {
+	if !slices.ContainsFunc(l.queue, func(r *Request) bool { return r.claim == left || now.After(r.expires) }) {
+		return
+	}
+	queue := l.queue
+	l.queue = nil
+	for _, r := range queue {
+		switch {
+		case r.claim == left:
+			r.finish(errLeft)
+		case now.After(r.expires):
+			l.fail(r, fmt.Errorf("%w: no decision on the bucket in %v", limiter.ErrUnavailable, l.host.cfg.Budget), now)
+		default:
+			l.queue = append(l.queue, r)
+		}
+	}
+}
+
+// byCentre ends a request that the item decided. The balance in its answer includes the
+// tokens of the lane's lease.
+func (l closer) byCentre(r *Request) {
+	if h := l.held; r.Wait != nil && h.holder != nil && h.holder.State().Serves() && r.Under != nil && r.Under.Hash() == h.hash {
+		for i := range r.Spends {
+			sp := &r.Spends[i]
+			if k := h.of(sp.Limit); sp.Held && k >= 0 {
+				rest := h.holder.Report(k, l.view.now, 0, true).Tokens - l.view.quick.Tokens(h.index[k], l.view.now)
+				sp.Left.Tokens = min(sp.Left.Tokens+max(rest, 0), r.Under.Params(h.index[k]).Capacity)
+			}
+		}
+	}
+	l.decided(r)
+}
+
+// decided ends a request that no write was needed for.
+func (l closer) decided(r *Request) {
+	if r.part != nil {
+		l.divider.unite(r)
+	}
+	l.quit(r)
+	r.finish(nil)
+}
+
+// quit notes that the lane owes a request no more.
+func (l closer) quit(r *Request) {
+	if r.owing {
+		r.owing = false
+		l.host.Counters.Owed.Add(-1)
+		l.host.work.done()
+		if r.Wait == nil {
+			r.phase = over
+		}
+	}
+}
+
+// owes counts a request that the lane owes.
+func (l closer) owes(r *Request) {
+	r.owing = true
+	l.host.work.add()
+	l.host.Counters.Owed.Add(1)
+}

@@ -1,0 +1,251 @@
+package lane
+
+import (
+	"testing"
+	"time"
+
+	"github.com/ratelimit/ratelimit/pkg/internal/fleet/awsdb"
+	"github.com/ratelimit/ratelimit/pkg/internal/fleet/lease"
+	"github.com/ratelimit/ratelimit/pkg/internal/fleet/plan"
+	"github.com/ratelimit/ratelimit/pkg/internal/fleet/schema"
+	"github.com/ratelimit/ratelimit/pkg/limiter"
+)
+
+// lessees is a process whose lanes have leases on items of 1,000 a second. Its messages go nowhere.
+type lessees struct {
+	*testing.T
+	*Lanes
+
+	now *time.Time
+}
+
+func newLessees(t *testing.T) *lessees {
+	t.Helper()
+	s, _, _, now := fresh(t)
+	return &lessees{t, s, now}
+}
+
+// request returns a take of a caller on the item of an entity.
+func (s *lessees) request(entity string, take int64) *Request {
+	s.Helper()
+	limits, err := limiter.NewLimits(limiter.Custom("l", 1000, 1000, time.Second))
+	if err != nil {
+		s.Fatal(err)
+	}
+	r := ofTokens(limits, take)
+	r.Site = &Site{Bucket: limiter.BucketKey{Entity: entity, Resource: "r"}}
+	r.At, r.Asks, r.Wait, r.Deadline = s.now.UnixMilli(), true, NewWait(1), s.now.Add(15*time.Millisecond)
+	return r
+}
+
+// grant returns the lane of an entity, whose item it has created with a lease.
+func (s *lessees) grant(entity string) *Lane {
+	s.Helper()
+	var l *Lane
+	for range 20 {
+		r := s.request(entity, 1)
+		s.Send(r)
+		l = laneOf(r)
+	}
+	f, _ := l.step(*s.now)
+	if f == nil || f.lease == nil {
+		s.Fatalf("got the message %+v, want a lease write", f)
+	}
+	in := f.write.Put("t", schema.NewBucketItem(l.site.Namespace, l.site.Bucket, 0))
+	l.conclude(f, reply{item: in.Item}, nil, *s.now)
+	if got := l.held.holder.State(); got != lease.Held {
+		s.Fatalf("the lease is %v, want held", got)
+	}
+	l.serveAll(*s.now)
+	return l
+}
+
+// pauses has the process stand still behind the next reading of its clock.
+func (s *lessees) pauses(d time.Duration) {
+	before, read := s.cfg.Now, false
+	s.cfg.Now = func() time.Time {
+		at := before()
+		if read {
+			return at.Add(d)
+		}
+		read = true
+		return at
+	}
+}
+
+// stock returns the tokens of a lease.
+func stock(l *Lane) int64 { return l.held.holder.Report(0, l.view.now, 0, true).Tokens }
+
+// A lease that was over before its spend was tested serves nothing: another replica may have freed it in a
+// pause of the process.
+func TestALeaseThatIsOverServesNothing(t *testing.T) {
+	s := newLessees(t)
+	l := s.grant("e")
+	r := s.request("e", 1)
+	s.pauses(lease.Term * time.Millisecond)
+	s.Send(r)
+	if r.phase == over || l.held.holder.State().Serves() {
+		t.Errorf("a request is decided by a lease that is %v, %v after its send", l.held.holder.State(), lease.Term*time.Millisecond)
+	}
+}
+
+// A call over several items is served by leases that all still last after the spend. Otherwise those that
+// last have their tokens again.
+func TestACascadeNeedsLeasesThatAreAlive(t *testing.T) {
+	for name, tt := range map[string]struct {
+		pause  time.Duration
+		serves bool
+	}{
+		"all are alive":  {time.Millisecond, true},
+		"one is over":    {3 * time.Second, false},
+		"both are over":  {6 * time.Second, false},
+		"within the end": {lease.Term*time.Millisecond - 3*time.Second - time.Millisecond, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := newLessees(t)
+			s.grant("old")
+			*s.now = s.now.Add(3 * time.Second)
+			young := s.grant("young")
+			before := stock(young)
+			requests := []*Request{s.request("old", 1), s.request("young", 1)}
+			s.pauses(tt.pause)
+			if got := s.ServeTogether(requests); got != tt.serves {
+				t.Fatalf("served: %t, want %t", got, tt.serves)
+			}
+			if left := stock(young); tt.pause < 5*time.Second && !tt.serves && left != before {
+				t.Errorf("the lease that is alive has %d millitokens after a call that it did not serve, before %d", left, before)
+			}
+		})
+	}
+}
+
+// A large request gets a part of the lease and a part of the centre. Where the lease is over when the centre
+// has given its part, the request is denied, and the lane owes the centre that part.
+func TestTheCentresPartGoesBack(t *testing.T) {
+	for name, ends := range map[string]bool{"the lease is alive": false, "the lease is over": true} {
+		t.Run(name, func(t *testing.T) {
+			s := newLessees(t)
+			l := s.grant("e")
+			own := stock(l) / limiter.Milli
+			r := s.request("e", own+50)
+			l.divider.keep(r, []lease.Draw{{Limit: 0, Need: r.Spends[0].Need, Take: r.Spends[0].Take}}, false)
+			if r.part == nil || r.Spends[0].Take >= r.part.spends[0].Take {
+				t.Fatalf("the centre is asked for %d of %d", r.Spends[0].Take, (own+50)*limiter.Milli)
+			}
+			centre := r.Spends[0].Take
+			r.Admitted, r.Spends[0].Held, r.Spends[0].Back, r.Under = true, true, centre, r.Limits // the centre gave it
+			if ends {
+				*s.now = s.now.Add(lease.Term * time.Millisecond)
+				l.held.holder.Alive(s.clocks(*s.now))
+			}
+			l.divider.unite(r)
+			if r.Admitted == ends {
+				t.Errorf("admitted: %t", r.Admitted)
+			}
+			owed := int64(0)
+			for _, o := range l.owed {
+				owed += o.Spends[0].Give
+			}
+			if want := map[bool]int64{true: centre}[ends]; owed != want {
+				t.Errorf("the lane owes the centre %d millitokens, want %d", owed, want)
+			}
+		})
+	}
+}
+
+// A refund goes to the lease as far as that has the room, and to the item for the rest: never to both.
+func TestAGiveBackGoesToOnePlace(t *testing.T) {
+	for name, more := range map[string]int64{"all of it has room": -10, "some has none": 980} {
+		t.Run(name, func(t *testing.T) {
+			s := newLessees(t)
+			l := s.grant("e")
+			r := s.request("e", 20)
+			s.Send(r)
+			if r.phase != over || !r.Admitted {
+				t.Fatal("the lease does not serve 20 tokens")
+			}
+			before := stock(l)
+			amount := (20 + more) * limiter.Milli
+			back := s.request("e", 0).owed(&plan.Request{Limits: r.Limits, Spends: []plan.Spend{{Limit: "l", Give: amount, Usage: -amount}}})
+			back.entered = *s.now
+			_, done := l.lessee.payOwed(back, *s.now)
+			left := int64(0)
+			if !done {
+				left = back.Spends[0].Give
+			}
+			if got := stock(l) - before + left; got != amount {
+				t.Errorf("%d millitokens go to the lease and %d to the item; %d were given back", stock(l)-before, left, amount)
+			}
+			if _, usage := l.held.ledger.Report(); done && (usage == nil || usage[0] != 40*limiter.Milli-amount) {
+				t.Errorf("the ledger counts %v as consumed, want 20 tokens of the grant, and 20 less the refund", usage)
+			}
+			if done != (more < 0) {
+				t.Errorf("done: %t, with room for 20 tokens and %d given back", done, amount)
+			}
+		})
+	}
+}
+
+// A request that was admitted late is booked by another write where its own was refused. One that was
+// denied late is not.
+func TestALateAdmissionIsBookedAfterARefusal(t *testing.T) {
+	for name, undo := range map[string]bool{"admitted": false, "denied": true} {
+		t.Run(name, func(t *testing.T) {
+			s := newLessees(t)
+			r := s.request("e", 5)
+			l := s.hold(r.Site, 0)
+			r.phase, r.claim, r.undo, r.Wait = sent, detached, undo, nil
+			r.Admitted, r.Spends[0].Held = true, true // it was planned so
+			l.closer.owes(r)
+			l.closer.again(&flight{actors: []*Request{r}}, false)
+			booked := int64(0)
+			for _, o := range l.queue {
+				booked += o.Spends[0].Cost
+			}
+			if want := map[bool]int64{false: 5 * limiter.Milli}[undo]; booked != want || s.Counters.Owed.Load() != int64(len(l.queue)) {
+				t.Errorf("%d millitokens are to be booked, want %d; %d requests are owed", booked, want, s.Counters.Owed.Load())
+			}
+		})
+	}
+}
+
+// A lease write that was applied without a reply counts as an own one. That holds after any number of tried
+// returns while the table does not answer. Otherwise the process would take itself for a copy, and lose its
+// leases.
+func TestAStallMakesNoCopy(t *testing.T) {
+	s := newLessees(t)
+	l := s.grant("e")
+	self := s.self.replica()
+	*s.now = s.now.Add(time.Second)
+	s.Send(s.request("e", 1))
+	f, _ := l.step(*s.now)
+	if f == nil || f.lease == nil || f.lease.Kind != lease.Renew {
+		t.Fatalf("got the message %+v, want a renewal", f)
+	}
+	renewed := f.write.After()
+	l.sender.land(f)
+	l.concludeOnce(f, true, errDropped, *s.now)
+	returns := 0
+	for range 100 {
+		l.lessee.recall()
+		f, _ := l.step(*s.now)
+		switch {
+		case f == nil:
+			*s.now = s.now.Add(leaseRetry)
+		case f.write == nil:
+			l.unread(f, awsdb.ErrOutage, *s.now)
+		default:
+			returns++
+			l.sender.land(f)
+			l.concludeOnce(f, returns%2 == 0, errDropped, *s.now)
+		}
+	}
+	if returns < len(l.held.issued) {
+		t.Fatalf("%d returns, want more than the %d lease writes that are remembered", returns, len(l.held.issued))
+	}
+	l.events++
+	l.saw(renewed, &flight{asked: l.events}, *s.now)
+	if s.self.replica() != self {
+		t.Error("the process took its own lease for that of a copy")
+	}
+}

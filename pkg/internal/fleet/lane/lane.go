@@ -1,0 +1,78 @@
+package lane
+
+import (
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/ratelimit/ratelimit/pkg/internal/fleet/schema"
+)
+
+// Lane is the way of all requests of this process for one item. All that follows mu is
+// guarded by it. A decision changes that alone: see [Lanes.unlock] for its effects.
+//
+// Its state is in parts, each of which owns its fields. Its duties are types of their own. Each of
+// them has the parts that it uses, and no others.
+type Lane struct {
+	item
+
+	order uint64       // in which the locks of several lanes are taken
+	holds atomic.Int32 // callers that are about to use it
+
+	mu sync.Mutex
+	requests
+	traffic
+	wakes
+
+	view  view
+	held  held
+	turns turns
+	used  time.Time // when it last had work
+
+	estimator estimator // the tokens that the lane may count on
+	divider   divider   // large requests, between the lease and the item
+	closer    closer    // the ends of requests
+	sender    sender    // messages, up to their replies
+	finder    finder    // owns the writes that may be applied though a copy was refused
+	turner    turner    // turns among replicas
+	usages    usages    // consumption from the lease that no lease write counts
+	lessee    lessee    // the lease: serves requests, and plans its writes
+	keeper    keeper    // owns the maintenance tasks
+	planner   planner   // the group of the next write
+}
+
+func newLane(s *host, holding *set[*Lane], site *Site, index int, key schema.Key, order uint64) *Lane {
+	l := &Lane{item: item{host: s, site: *site, key: key, index: index}, order: order, view: view{now: schema.MinTime}}
+	i, v, h, q, t, w := &l.item, &l.view, &l.held, &l.requests, &l.traffic, &l.wakes
+	l.estimator = estimator{i, q, t, v}
+	l.divider = divider{i, q, v, h, l.estimator}
+	l.closer = closer{i, q, t, w, v, h, l.divider}
+	l.sender = sender{i, q, t, w, v}
+	l.finder = finder{requests: q, closer: l.closer, lane: l}
+	l.turner = turner{i, t, v, &l.turns, l.sender}
+	l.usages = usages{i, q, w, v, h}
+	l.lessee = lessee{i, q, t, w, v, h, l.divider, l.closer, l.sender, l.turner, l.usages, listing{i, h, func(in bool) { holding.put(l, in) }}}
+	l.keeper = keeper{item: i, traffic: t, wakes: w, view: v, sender: l.sender, turner: l.turner}
+	l.planner = planner{i, q, t, v, l.estimator, l.closer, l.lessee, l.turner}
+	l.held.sequence = uint16(s.cfg.Loop.Draw(1 << 16)) // #nosec G115 -- in range
+	return l
+}
+
+// laneOf returns the lane that a request is in; nil = it was in none.
+func laneOf(r *Request) *Lane {
+	l, _ := r.lane.Load().(*Lane)
+	return l
+}
+
+// idle returns when the lane last had work, and whether it has none.
+func (l *Lane) idle() (used time.Time, idle bool) {
+	if l.holds.Load() > 0 {
+		return time.Time{}, false
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.used, !l.running && len(l.queue)+len(l.later)+len(l.out)+len(l.keeper.tasks.todo) == 0 && !l.held.listed
+}
+
+// consult brings the lane's reading of the clock up to date.
+func (l *Lane) consult() { l.view.clock = l.host.reading() }

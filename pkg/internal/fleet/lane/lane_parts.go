@@ -1,0 +1,86 @@
+package lane
+
+import (
+	"slices"
+	"time"
+
+	"github.com/ratelimit/ratelimit/pkg/internal/fleet/plan"
+	"github.com/ratelimit/ratelimit/pkg/internal/fleet/schema"
+)
+
+// item is the item of a lane, and the process that the lane is of. It does not change.
+type item struct {
+	host  *host
+	site  Site
+	key   schema.Key
+	index int
+}
+
+// requests are those of a lane.
+type requests struct {
+	queue []*Request // requests that wait, in order of arrival
+	later []*Request // owed requests that were not applied: they wait for capacity
+	owed  []*Request // to be entered when the lane is unlocked: each is written until it is applied
+	newer wanted
+}
+
+// remove takes a request out of the queue. The lane is locked.
+func (l *requests) remove(r *Request) {
+	for i, other := range l.queue {
+		if other == r {
+			l.queue = append(l.queue[:i:i], l.queue[i+1:]...)
+			return
+		}
+	}
+}
+
+// owe has the lane write something until it is applied; nil = nothing. It enters the queue when
+// the lane is unlocked.
+func (l *requests) owe(of *Request, what *plan.Request) {
+	if what != nil {
+		l.owed = append(l.owed, of.owed(what))
+	}
+}
+
+// traffic is the messages of a lane, and the replicas that it meets.
+type traffic struct {
+	out      []*flight // messages under way, in order of sending
+	pace     Pace
+	peers    Peers
+	channels channels
+	unpaid   int64  // write units of refused writes that the item has not counted
+	events   uint64 // arrivals and sendings so far
+}
+
+// blocked reports whether a message is under way that nothing may be planned before.
+func (l *traffic) blocked() bool {
+	return slices.ContainsFunc(l.out, func(f *flight) bool { return f.exact || f.write == nil })
+}
+
+// replicas returns how many replicas use the item, this one included.
+func (l *traffic) replicas(now time.Time) int {
+	others, _ := l.peers.Count(now)
+	return 1 + others
+}
+
+// wakes say when a lane is to be stepped.
+type wakes struct {
+	running bool      // a runner is about to step
+	starts  bool      // a runner is to be started
+	rings   bool      // a timer is to be started
+	timer   time.Time // the first wake; zero = none
+}
+
+// start has a goroutine step the lane, unless one is about to.
+func (l *wakes) start() {
+	if !l.running {
+		l.running, l.starts = true, true
+	}
+}
+
+// wake has the lane stepped at a time, if that is not due before.
+func (l *wakes) wake(at time.Time) {
+	if l.timer.IsZero() || at.Before(l.timer) {
+		l.timer, l.rings = at, true
+	}
+}

@@ -1,0 +1,198 @@
+package lane
+
+import (
+	"log/slog"
+	"testing"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+
+	"github.com/ratelimit/ratelimit/pkg/internal/fleet/awsdb"
+	"github.com/ratelimit/ratelimit/pkg/internal/fleet/plan"
+	"github.com/ratelimit/ratelimit/pkg/internal/fleet/schema"
+	"github.com/ratelimit/ratelimit/pkg/limiter"
+)
+
+// fresh is a lane with leases that has seen nothing of its item, and takes of one token on
+// 1,000 a second. Its messages go nowhere.
+func fresh(t *testing.T) (s *Lanes, l *Lane, ask func() *Request, now *time.Time) {
+	t.Helper()
+	limits, err := limiter.NewLimits(limiter.Custom("l", 1000, 1000, time.Second))
+	if err != nil {
+		t.Fatal(err)
+	}
+	at := time.UnixMilli(testTime)
+	clock := func() time.Time { return at }
+	s = New(Config{
+		Loop: still{}, Now: clock, Clock: awsdb.NewClock(clock, 0), MaxLanes: 1, ShardUnits: 1000, Attempt: time.Second, Budget: time.Second,
+		Leases: true, Logger: slog.New(slog.DiscardHandler),
+	})
+	site := &Site{Bucket: limiter.BucketKey{Entity: "e", Resource: "r"}}
+	l = s.hold(site, 0)
+	return s, l, func() *Request {
+		r := ofTokens(limits, 1)
+		r.Site, r.Wait, r.At, r.Asks, r.Deadline = site, NewWait(1), at.UnixMilli(), true, at.Add(15*time.Millisecond)
+		s.Send(r)
+		return r
+	}, &at
+}
+
+// A few calls at once create the item and lease it in one write. A lone call takes its token.
+func TestTheFirstWriteLeases(t *testing.T) {
+	for name, tt := range map[string]struct {
+		calls  int
+		leases bool
+	}{"one call": {1, false}, "some calls": {3, true}} {
+		t.Run(name, func(t *testing.T) {
+			_, l, ask, now := fresh(t)
+			for range tt.calls {
+				ask()
+			}
+			f, _ := l.step(*now)
+			if f == nil || f.write == nil || !f.write.Creates() {
+				t.Fatalf("got the message %+v, want a write that creates the item", f)
+			}
+			if got := f.lease != nil; got != tt.leases {
+				t.Errorf("it leases: %v, want %v", got, tt.leases)
+			}
+			if got, want := len(f.actors), map[bool]int{false: 1}[tt.leases]; got != want {
+				t.Errorf("it takes for %d calls, want %d", got, want)
+			}
+		})
+	}
+}
+
+// An owed request on an item that is not created yet waits for more calls, and not
+// for long.
+func TestOwedWaitsForTheFirstLease(t *testing.T) {
+	s, l, ask, now := fresh(t)
+	late := ask()
+	s.DecideLate([]*Request{late}, func([]*plan.Request) bool { return true })
+	if f, _ := l.step(*now); f != nil {
+		t.Fatalf("got the message %+v at once", f)
+	}
+	*now = now.Add(newWait)
+	if f, _ := l.step(*now); f == nil || f.lease != nil || len(f.actors) != 1 {
+		t.Errorf("got the message %+v, want the write of the owed request", f)
+	}
+}
+
+// After a lease write without a reply the item is read at once, and then a lease is asked for.
+// Until then calls do not wait for a lease.
+func TestAfterALostLeaseWrite(t *testing.T) {
+	_, l, ask, now := fresh(t)
+	seen := bench(t, 500, 1000).view
+	l.view.known, l.view.state, l.view.quick, l.view.head, l.view.sent = true, seen.state, seen.quick, seen.head, *now
+	r := ask()
+	for range 2 {
+		ask()
+	}
+	f, _ := l.step(*now)
+	if f == nil || f.lease == nil {
+		t.Fatalf("got the message %+v, want a lease write", f)
+	}
+	l.sender.land(f)
+	l.lessee.concludeLease(f.lease, true, *now)
+	if waits, _ := l.lessee.serve(r, *now); waits {
+		t.Error("a call waits for a lease that is not asked for")
+	}
+	if f, _ := l.step(*now); f == nil || f.write != nil {
+		t.Errorf("got the message %+v, want a read", f)
+	}
+	if l.lessee.rests(*now) {
+		t.Error("no lease is asked for after the read")
+	}
+}
+
+// A copy of a lease write may be applied after another one was throttled. Its slot is not of a copy of the
+// machine.
+func TestACopyOfAThrottledLeaseWrite(t *testing.T) {
+	for name, tt := range map[string]struct {
+		err    error
+		copied bool
+	}{
+		"throttled": {&types.ProvisionedThroughputExceededException{}, false},
+		"no table":  {&types.ResourceNotFoundException{}, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			_, l, ask, now := fresh(t)
+			seen := bench(t, 500, 1000).view
+			l.view.known, l.view.state, l.view.quick, l.view.head, l.view.sent = true, seen.state, seen.quick, seen.head, *now
+			for range 3 {
+				ask()
+			}
+			f, _ := l.step(*now)
+			if f == nil || f.lease == nil {
+				t.Fatalf("got the message %+v, want a lease write", f)
+			}
+			l.conclude(f, reply{}, tt.err, *now)
+			if got := l.held.copied(&schema.Lease{Sequence: f.lease.Slot.Seq, Rate: 1}); got != tt.copied {
+				t.Errorf("the slot is one of a copy: %t, want %t", got, tt.copied)
+			}
+		})
+	}
+}
+
+// A split halves the share of an item, and its limits stay. A lease of one half is computed by that.
+// Otherwise it would lose the tokens that the centre has no room for, and refill twice as fast as its
+// part.
+func TestALeaseIsOfTheShareOfTheShard(t *testing.T) {
+	_, l, ask, now := fresh(t)
+	at := int64(testTime)
+	shows := func(state *schema.Bucket) {
+		l.view.known, l.view.state, l.view.quick, l.view.head, l.view.sent = true, state, plan.At(state, 0), state, *now
+	}
+	whole := bench(t, 500, 1000).view.state
+	shows(whole)
+	ask() // its lane has a holder, and no lease
+	w, err := plan.Split(whole, at, 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	half := *w.After()
+	half.Shard.Moving = false
+	shows(&half)
+	for range 3 {
+		ask()
+	}
+	f, _ := l.step(*now)
+	if f == nil || f.lease == nil {
+		t.Fatalf("got the message %+v, want a lease write", f)
+	}
+	had, has := plan.At(&half, at).Tokens(0, at), plan.At(f.write.After(), at).Tokens(0, at)+f.lease.Draw[0]
+	if has < had-1 || l.held.level != half.Shard.Level {
+		t.Errorf("the item had %d millitokens, and has %d with its lease; the lease is of a shard of %d, want %d", had, has, l.held.level, half.Shard.Level)
+	}
+}
+
+// While newer limits wait for the leases of others, a request that the bucket has no tokens for is denied at
+// once. Only a write that makes the change delays answers.
+func TestWhatIsDeniedIsDeniedWhileLimitsWait(t *testing.T) {
+	for name, tt := range map[string]struct {
+		leased bool
+		denied bool
+	}{"leased": {true, true}, "not leased": {false, false}} {
+		t.Run(name, func(t *testing.T) {
+			s, l, _, now := fresh(t)
+			state := *bench(t, 0, 1000).view.state
+			if tt.leased {
+				state.Line = schema.Line{Rate: 500, Room: 500}
+				state.Leases = []schema.Lease{{Replica: 9, Sequence: 1, Rate: 500, Room: 500}}
+			}
+			l.view.known, l.view.state, l.view.quick, l.view.head = true, &state, plan.At(&state, 0), &state
+			l.view.sent, l.view.at, l.view.now, l.view.asked = *now, testTime, testTime, testTime
+			newer, err := limiter.NewLimits(limiter.Custom("l", 1000, 1001, time.Second))
+			if err != nil {
+				t.Fatal(err)
+			}
+			r := ofTokens(newer, 1)
+			r.Site, r.Wait, r.At, r.Asks, r.Generation = &l.site, NewWait(1), testTime, true, 2
+			r.Deadline, r.Policy.None = now.Add(15*time.Millisecond), true
+			s.Send(r)
+			f, _ := l.step(*now)
+			if over := r.phase == over; over != tt.denied || r.Admitted {
+				t.Errorf("denied at once: %t, admitted %t, want %t; message %+v", over, r.Admitted, tt.denied, f)
+			}
+		})
+	}
+}

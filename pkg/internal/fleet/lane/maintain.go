@@ -1,0 +1,201 @@
+package lane
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+
+	"github.com/ratelimit/ratelimit/pkg/internal/fleet/awsdb"
+	"github.com/ratelimit/ratelimit/pkg/internal/fleet/plan"
+	"github.com/ratelimit/ratelimit/pkg/internal/fleet/schema"
+)
+
+// keeper does the maintenance tasks of a lane.
+type keeper struct {
+	*item
+	*traffic
+	*wakes
+
+	tasks  tasks
+	view   *view
+	sender sender
+	turner turner
+}
+
+// tidy does a task, if there is one and nothing of the lane is under way. It returns the
+// message to send, nil for none, and whether nothing else may be sent before.
+func (l *keeper) tidy(now time.Time) (f *flight, waits bool) {
+	t, v := &l.tasks, l.view
+	if !v.known || v.state == nil {
+		if len(t.todo) > 0 && !v.known && len(l.out) == 0 {
+			if now.Before(t.looked) { // the last one was not answered
+				l.wake(t.looked)
+				return nil, false
+			}
+			t.looked = now.Add(taskRest)
+			return l.sender.read(now), true
+		}
+		t.todo = nil
+		return nil, false
+	}
+	moving := v.state.Shard.Moving
+	busy := t.load.Busy && plan.Splits(v.state)
+	switch {
+	case v.clock.Doubtful || !moving && !busy && len(t.todo) == 0:
+		return nil, false
+	case now.Before(t.rest):
+		l.wake(t.rest)
+		return nil, false
+	case len(l.out) > 0:
+		return nil, true
+	case (moving || len(t.todo) == 0 || t.todo[0].Chore != Look) && l.turner.turnDue(true, now):
+		return l.turner.turn(now), true
+	case moving:
+		return l.finish(now), true
+	case len(t.todo) > 0:
+		next := t.todo[0]
+		t.todo = t.todo[1:]
+		f = l.do(next, now)
+		return f, f != nil
+	}
+	w, err := plan.Split(v.state, l.lately(now), l.sender.cost())
+	return l.reshape(w, err, func() { l.host.Counters.Splits.Add(1) }, now), true
+}
+
+// lately is the time at which a task changes the item: not before any that something was
+// taken at.
+func (l *keeper) lately(now time.Time) int64 {
+	return max(l.view.now, l.view.state.Time(), l.host.cfg.Clock.Correct(l.host.cfg.Clock.Steady(now)).UnixMilli())
+}
+
+// finish makes the other half of a split, and then notes that it is there.
+func (l *keeper) finish(now time.Time) *flight {
+	v := l.view
+	if l.tasks.made {
+		w, err := plan.Clear(v.state, l.sender.cost())
+		return l.reshape(w, err, func() {}, now)
+	}
+	if now.Sub(v.sent) > makeView || now.Round(0).Sub(v.sent.Round(0)) > makeView {
+		return l.sender.read(now)
+	}
+	made, err := plan.Make(v.state)
+	if err != nil {
+		return nil
+	}
+	item := schema.NewBucketItem(l.site.Namespace, l.site.Bucket, made.Shard.Index)
+	return l.sender.launch(&flight{exact: true, once: true, other: &making{l, plan.PutMade(l.host.cfg.Table, made, item), made.Shard.Epoch}}, now)
+}
+
+// do does a task of an item that is known.
+func (l *keeper) do(t task, now time.Time) *flight {
+	v := l.view
+	switch t.Chore {
+	case Look:
+		return l.sender.read(now)
+	case Retire:
+		if v.state.Shard.Index < max(v.state.Shard.Level/2, 1) || now.Sub(l.tasks.load.Quiet) < l.host.cfg.Quiet {
+			return nil
+		}
+		w, err := plan.Retire(v.state, l.lately(now), l.sender.cost())
+		return l.reshape(w, err, func() {}, now)
+	case absorb:
+		return l.absorb(t, now)
+	}
+	return nil
+}
+
+// absorb merges the other half of the last split into the shard, when that is retired
+// or gone.
+func (l *keeper) absorb(t task, now time.Time) *flight {
+	state := l.view.state
+	if !state.Shard.Sharded() || t.tries >= taskTries {
+		return nil
+	}
+	if other := state.Shard.Other(); other.Index != t.index {
+		return nil
+	}
+	t.tries++
+	if t.found == nil && !t.gone { // only an item that is missing after the state of its heir is missing for good
+		return l.sender.launch(&flight{exact: true, once: true, other: &peeking{l, t}}, now)
+	}
+	l.tasks.todo = append(l.tasks.todo, t) // again, if other writes get in its way
+	if t.found != nil && t.found.Version.Newer(state.Version) {
+		stage := plan.NewStage(state, l.lately(now), plan.Options{})
+		if brought, err := stage.Bring(t.found.Limits, t.found.Version.Generation); err != nil || brought != plan.Newer && brought != plan.Pending {
+			return nil
+		}
+		w := stage.Write(plan.ID{Slot: l.host.self.slotOn(state), Write: l.host.self.next()}, l.sender.cost())
+		return l.reshape(w, nil, func() {}, now)
+	}
+	w, err := plan.Absorb(state, t.found, l.lately(now), l.sender.cost())
+	return l.reshape(w, err, func() { l.host.Counters.Merges.Add(1) }, now)
+}
+
+// reshape returns the message of a write that changes the form of the item; nil for none.
+// It is sent once. done is called when it was applied.
+func (l *keeper) reshape(w *plan.Write, err error, done func(), now time.Time) *flight {
+	if err != nil || w == nil {
+		return nil
+	}
+	l.pace.Sent(now)
+	return l.sender.launch(&flight{write: w, exact: true, once: true, done: done}, now)
+}
+
+// making is the write that makes another shard.
+type making struct {
+	by    *keeper
+	in    *dynamodb.PutItemInput
+	epoch int64 // of the shard
+}
+
+func (m *making) send(ctx context.Context) (reply, error) { return m.by.sender.put(ctx, m.in) }
+
+func (m *making) conclude(got reply, err error, now time.Time) {
+	l := m.by
+	if err == nil && got.refused {
+		other := l.view.state.Shard.Other()
+		there, unreadable := schema.ParseBucket(l.host.cfg.Table, l.site.Key(other.Index), got.item, nil)
+		if err = unreadable; err == nil && there.Shard.Epoch < m.epoch {
+			err = errors.New("another item has the key of a new shard")
+		}
+	}
+	if l.tasks.made = err == nil; err != nil {
+		l.rest("making a shard", err, now)
+	}
+}
+
+// peeking is the read of the other half of a split, for a task.
+type peeking struct {
+	by *keeper
+	task
+}
+
+func (p *peeking) send(ctx context.Context) (reply, error) {
+	return p.by.sender.get(ctx, p.by.site.Key(p.index))
+}
+
+func (p *peeking) conclude(got reply, err error, now time.Time) {
+	l, t := p.by, p.task
+	if err == nil && len(got.item) == 0 {
+		t.gone = true
+	} else if err == nil {
+		t.found, err = schema.ParseBucket(l.host.cfg.Table, l.site.Key(t.index), got.item, nil)
+		if err == nil && !t.found.Shard.Retired {
+			return // it is a shard again, or still
+		}
+	}
+	if err != nil {
+		l.rest("reading a shard", err, now)
+	}
+	l.tasks.todo = append(l.tasks.todo, t)
+}
+
+// rest has the lane leave its tasks alone for a while.
+func (l *keeper) rest(task string, err error, now time.Time) {
+	l.tasks.rest = now.Add(taskRest)
+	l.wake(l.tasks.rest)
+	l.host.warn(task, "a task of a bucket failed, and is done again later", slog.String("task", task), slog.String("item", l.key.String()), slog.Any("error", awsdb.Translate(err)))
+}

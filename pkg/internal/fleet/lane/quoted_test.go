@@ -1,0 +1,47 @@
+package lane
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/ratelimit/ratelimit/pkg/internal/fleet/schema"
+	"github.com/ratelimit/ratelimit/test/kit/quoted"
+)
+
+// The pages of docs quote constants of lanes.
+func TestThePagesQuoteWhatIsTrue(t *testing.T) {
+	ms := func(d time.Duration) string { return fmt.Sprintf("%d ms", d.Milliseconds()) }
+	lift := fmt.Sprintf("max(%s, %.1f round trips)", ms(leastLift), liftHalves/2.0)
+	late := fmt.Sprintf("max(B/%d, T/2n)", lateShare)
+	pace := fmt.Sprintf("%s, half a round trip, or %.2f ms for each replica of the item", ms(Least), Each.Seconds()*1000)
+	for page, quotes := range map[string][]string{
+		"guarantees.md": {
+			fmt.Sprintf("a state of the item that is at most %s old", ms(Freshness)),
+			fmt.Sprintf("At one time at most %s tokens of a limit are admitted late", late),
+			fmt.Sprintf("that the replica has not seen yet it is B/%d.", lateShare),
+			fmt.Sprintf("no message has had a reply for %d s", silence/time.Second),
+			fmt.Sprintf("beyond %d,%d requests owed", maxOwed/1000, maxOwed%1000),
+		},
+		"configuration.md": {
+			fmt.Sprintf("no message has had a reply for %d s", silence/time.Second),
+			fmt.Sprintf("%d s without a reply to any message", silence/time.Second),
+			fmt.Sprintf("denials go by a state at most %s old", ms(Freshness)),
+		},
+		"design/fleet.md": {
+			fmt.Sprintf("The state of the item is at most %s old", ms(Freshness)),
+			fmt.Sprintf("min(%s, 1/%d of the time to refill whole)", lift, liftPart),
+			fmt.Sprintf("holds less than %d ms of refill for each of them, a replica denies beyond its part", DrySpan),
+			fmt.Sprintf("for %d s after its last write", PeerMemory/time.Second),
+			"the next one follows after " + pace,
+			fmt.Sprintf("%d bits of each write's id are drawn", saltBits),
+			fmt.Sprintf("one in 1,%03d of those with the same number", 1<<saltBits-1000),
+		},
+		"design/leases.md": {fmt.Sprintf("A replica has %d takes of an item under way at most", schema.ChannelCount)},
+	} {
+		quoted.Require(t, "../../../../docs/"+page, quotes...)
+	}
+	if lateTrips != 3 || owedPatience != time.Minute || makeView != time.Hour || maxFlights != schema.ChannelCount {
+		t.Error("the pages say: one and a half round trips, a minute, an hour, and as many writes as channels")
+	}
+}

@@ -1,0 +1,115 @@
+package lane
+
+import (
+	"time"
+
+	"github.com/ratelimit/ratelimit/pkg/internal/fleet/awsdb"
+)
+
+// A lane decides under its lock, and changes nothing but itself. [Lanes.unlock] carries out the
+// effects of its decisions: requests that it owes enter it, a goroutine steps it, a timer starts.
+
+// unlock carries out the effects of the decisions of a lane, and unlocks it.
+func (s *Lanes) unlock(l *Lane) {
+	for l.usages.oweRests(); len(l.owed) > 0; l.usages.oweRests() {
+		owed := l.owed
+		l.owed = nil
+		for _, r := range owed {
+			l.enter(r, s.cfg.Now())
+		}
+	}
+	if l.starts {
+		l.starts = false
+		s.run(l)
+	}
+	if l.rings {
+		l.rings = false
+		s.ring(l, l.timer)
+	}
+	l.mu.Unlock()
+}
+
+// run has a goroutine step a lane.
+func (s *Lanes) run(l *Lane) {
+	s.work.add()
+	s.cfg.Loop.Start(func() {
+		defer s.work.done()
+		s.gather(l)
+		s.pump(l)
+	})
+}
+
+// ring has a lane stepped at a time, unless that is at an earlier one.
+func (s *Lanes) ring(l *Lane, at time.Time) {
+	s.timers.add()
+	s.cfg.Loop.Start(func() {
+		defer s.timers.done()
+		if s.cfg.Loop.Sleep(s.stopped, max(at.Sub(s.cfg.Now()), 0)) != nil {
+			return
+		}
+		l.mu.Lock()
+		due := l.timer.Equal(at)
+		if due {
+			l.timer = time.Time{}
+		}
+		l.mu.Unlock()
+		if due { // else an earlier one took its place
+			s.pump(l)
+		}
+	})
+}
+
+// gather lets goroutines run that are ready to, as long as they bring requests: of
+// callers that were answered together most ask again at once, and go into one write
+// instead of two. Nothing is waited for.
+func (s *Lanes) gather(l *Lane) {
+	const most = 16
+	for n, before := 0, -1; n < most; n++ {
+		l.mu.Lock()
+		now := len(l.queue)
+		l.mu.Unlock()
+		if now == before {
+			return
+		}
+		before = now
+		s.cfg.Loop.Yield()
+	}
+}
+
+// pump steps a lane and sends its messages, until there is none to send.
+func (s *Lanes) pump(l *Lane) {
+	for {
+		l.mu.Lock()
+		f, left := l.step(s.cfg.Now())
+		s.unlock(l)
+		s.forward(l, left)
+		if f == nil {
+			return
+		}
+		s.fly(l, f)
+		s.gather(l)
+	}
+}
+
+// fly sends a message of a lane, again where that is right, and concludes it.
+func (s *Lanes) fly(l *Lane, f *flight) {
+	for {
+		got, err := l.sender.exchange(f)
+		l.mu.Lock()
+		again := l.conclude(f, got, err, s.cfg.Now())
+		s.unlock(l)
+		if !again {
+			return
+		}
+		s.Counters.Resent.Add(1)
+		tries := max(f.tries, 1)
+		if f.doubt {
+			tries = min(tries, doubtTries)
+		}
+		_ = awsdb.Pause(s.stopped, s.cfg.Loop, tries) // cut short when the lanes end
+	}
+}
+
+// doubtTries bounds the pause before a write of unknown outcome is sent again, to about 60 ms.
+// While a table hangs such writes are the only calls to it, and others wait for their end.
+const doubtTries = 5

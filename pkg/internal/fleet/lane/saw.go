@@ -1,0 +1,45 @@
+package lane
+
+import (
+	"slices"
+	"time"
+
+	"github.com/ratelimit/ratelimit/pkg/internal/fleet/plan"
+	"github.com/ratelimit/ratelimit/pkg/internal/fleet/schema"
+)
+
+// saw takes an image of the item for its state, unless a newer one is known. The lane is locked.
+func (l *Lane) saw(image *schema.Bucket, f *flight, now time.Time) {
+	v := &l.view
+	older := v.known && (f.asked < v.asked && (image == nil || v.state == nil) || image != nil && v.state != nil && v.state.Newer(image))
+	if older {
+		return
+	}
+	v.known, v.state, v.quick, v.asked, v.sent, v.at = true, image, nil, f.asked, f.sent, f.at
+	var ids []schema.WriteID
+	if image != nil {
+		v.quick = plan.At(image, 0)
+		l.host.self.unmask(image)
+		l.turns.saw(image.Turn, l.host.self.replica(), l.pace.RoundTrip(), now)
+		l.held.change.saw(image, now)
+		l.host.Counters.LostTwice.Add(l.channels.twice(image))
+		self := l.host.self.replica()
+		own := image.Lease(self)
+		if l.held.copied(own) {
+			l.host.self.rename(self)
+		} else {
+			l.held.showed(own)
+		}
+		ids = slices.Collect(image.WriteIDs())
+	}
+	l.peers.Observe(ids, l.host.self.replica(), now)
+	l.sender.reckon()
+	l.lessee.sawLease(now)
+	if image != nil {
+		l.keeper.tasks.load.Observe(now, image.Shard.Level, image.Shard.Units, l.host.cfg.ShardUnits)
+		l.keeper.tasks.made = l.keeper.tasks.made && image.Shard.Moving
+	}
+	if l.host.cfg.Seen != nil {
+		l.host.cfg.Seen(&l.site, l.index, Sight{State: image, At: now, Quiet: l.keeper.tasks.load.Quiet})
+	}
+}

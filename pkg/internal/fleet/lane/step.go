@@ -1,0 +1,117 @@
+package lane
+
+import (
+	"time"
+
+	"github.com/ratelimit/ratelimit/pkg/internal/fleet/schema"
+)
+
+// step decides the requests that can be decided. It returns the message to send and the
+// work for another shard, each nil for none. The lane is locked.
+func (l *Lane) step(now time.Time) (f *flight, left *departure) {
+	l.running = false
+	l.consult()
+	if l.host.stopped.Err() != nil { // no time wakes the lane any more
+		l.closer.stop(now)
+		return nil, nil
+	}
+	l.closer.resume(now)
+	l.closer.expire(now)
+	if l.view.elsewhere(l.index) {
+		if len(l.out) > 0 {
+			return nil, nil
+		}
+		return nil, l.leave()
+	}
+	for _, r := range l.queue {
+		l.view.advance(r.At)
+	}
+	if l.blocked() {
+		return nil, nil
+	}
+	held := l.serveAll(now)
+	if len(held) > 0 && len(l.out) == 0 { // the lease's own clock has to go on
+		l.view.drift(now)
+		l.wake(now.Add(heldTick))
+	}
+	f = l.message(now)
+	l.queue = append(held, l.queue...)
+	return f, nil
+}
+
+// message returns the message that is to be sent next, nil for none.
+func (l *Lane) message(now time.Time) *flight {
+	f, waits := (*flight)(nil), false
+	held := l.turns.held(now)
+	if held {
+		l.wake(l.turns.until)
+	}
+	if !held && !l.host.closing.Load() {
+		f, waits = l.keeper.tidy(now)
+	}
+	if !held && f == nil && !waits {
+		f, waits = l.lessee.tend(now)
+	}
+	if f == nil && !waits && (len(l.queue) > 0 || l.newer.limits != nil) && !l.paced(now) {
+		f = l.plan(now)
+	}
+	return f
+}
+
+// heldTick is the time between two checks of requests that wait for a lease.
+const heldTick = 2 * time.Millisecond
+
+// serveAll decides the requests that the lease can decide, and returns those that wait
+// for it. The queue is left with those that the item has to decide.
+func (l *Lane) serveAll(now time.Time) (held []*Request) {
+	queue := l.queue
+	l.queue = nil
+	for _, r := range queue {
+		switch waits, done := l.lessee.serve(r, now); {
+		case done:
+		case waits:
+			held = append(held, r)
+		default:
+			l.queue = append(l.queue, r)
+		}
+	}
+	return held
+}
+
+// plan returns the message that decides the waiting requests, nil for none.
+func (l *Lane) plan(now time.Time) *flight {
+	g := l.planner.newGroup(now)
+	if g == nil {
+		return l.sender.read(now)
+	}
+	g.fill(l.queue)
+	l.queue = g.left
+	switch {
+	case g.held:
+	case g.stage.Exact() && l.turner.turnDue(g.brings, now):
+		l.queue = append(g.actors, l.queue...)
+		return l.turner.turn(now)
+	case len(g.actors) > 0 || g.brings || g.stage.Marks():
+		return l.sender.write(g.stage, g.actors, now)
+	case len(l.out) == 0 && len(l.queue) > 0:
+		return l.sender.read(now)
+	}
+	return nil
+}
+
+// paced reports whether the pace of the writes says to wait.
+func (l *Lane) paced(now time.Time) bool {
+	_, active := l.peers.Count(now)
+	at := l.pace.Next(len(l.out), 1+active)
+	if len(l.out) >= maxFlights {
+		return true
+	}
+	if now.Before(at) {
+		l.wake(at)
+		return true
+	}
+	return false
+}
+
+// maxFlights bounds the messages of a lane that are under way. Requests beyond it wait.
+const maxFlights = schema.ChannelCount

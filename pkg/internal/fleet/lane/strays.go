@@ -1,0 +1,68 @@
+package lane
+
+import (
+	"slices"
+
+	"github.com/ratelimit/ratelimit/pkg/internal/fleet/plan"
+	"github.com/ratelimit/ratelimit/pkg/internal/fleet/schema"
+)
+
+// finder finds writes that were applied though a copy was refused.
+type finder struct {
+	*requests
+
+	strays []stray
+	closer closer
+	lane   any // whose requests it ends; it is compared alone
+}
+
+// watch has a write watched whose requests are planned anew. image is the item as it refused the
+// write; nil = it is not known.
+func (l *finder) watch(f *flight, image *schema.Bucket) {
+	if !f.books || image != nil && f.outcome(image) != plan.Open {
+		return
+	}
+	s := stray{flight: f}
+	for _, r := range f.actors {
+		if r.part == nil {
+			s.actors = append(s.actors, r)
+		}
+	}
+	if l.strays = append(l.strays, s); len(l.strays) > maxStrays {
+		l.strays = slices.Delete(l.strays, 0, 1)
+	}
+}
+
+// find ends the requests of a stray that was applied, as an image of the item shows. Those in a write
+// under way end with its refusal.
+func (l *finder) find(image *schema.Bucket) {
+	if len(l.strays) == 0 || image == nil {
+		return
+	}
+	strays := l.strays
+	l.strays = nil
+	for _, s := range strays {
+		switch s.outcome(image) {
+		case plan.Landed:
+			l.came(s)
+		case plan.Open:
+			l.strays = append(l.strays, s)
+		case plan.Dead, plan.Lost:
+		}
+	}
+}
+
+// came ends the requests of a stray that was applied.
+func (l *finder) came(s stray) {
+	for _, r := range s.actors {
+		switch {
+		case r.lane.Load() != l.lane || r.phase == over:
+		case r.phase == sent:
+			r.booked = true
+		default:
+			is := func(o *Request) bool { return o == r }
+			l.queue, l.later = slices.DeleteFunc(l.queue, is), slices.DeleteFunc(l.later, is)
+			l.closer.done(r)
+		}
+	}
+}

@@ -1,0 +1,90 @@
+package lane
+
+import (
+	"time"
+
+	"github.com/ratelimit/ratelimit/pkg/internal/fleet/plan"
+	"github.com/ratelimit/ratelimit/pkg/internal/fleet/schema"
+)
+
+// turnAfter is how many exact writes of a lane in a row other writes refuse before the lane
+// asks for a turn.
+const turnAfter = 2
+
+// turns are the turns of an item: those that its lane asks for, and those that others have. The
+// zero turns has seen none.
+type turns struct {
+	lost  int            // exact writes of the lane in a row that others came before
+	mine  bool           // the lane has a turn, and made no exact write since
+	seen  schema.WriteID // the last turn of another replica
+	until time.Time      // nothing is written before, for that turn
+}
+
+// saw takes in the turn of an image that a replica has, or none. trip is the round trip of the lane: the
+// reply took a half of it, and the next write takes the other half.
+func (t *turns) saw(turn schema.Turn, self uint32, trip time.Duration, now time.Time) {
+	switch {
+	case turn.ID == "" || turn.ID.Replica() == self:
+		t.until = time.Time{}
+	case turn.ID != t.seen:
+		t.seen, t.until = turn.ID, now.Add(max(turn.Hold-trip, 0))
+	}
+}
+
+// held reports whether another replica has a turn.
+func (t *turns) held(now time.Time) bool { return now.Before(t.until) }
+
+// ended takes in the end of a write, as an image of the item shows it.
+func (t *turns) ended(f *flight, image *schema.Bucket, refused bool) {
+	switch {
+	case f.write == nil:
+	case f.turn && refused: // another turn or exact write came first
+		t.lost = turnAfter - 1
+	case f.turn:
+		t.lost, t.mine = 0, true
+	case refused && f.write.Overtaken(image):
+		t.lost, t.mine = t.lost+1, false
+	case f.write.Exact():
+		t.mine = false
+		if !refused {
+			t.lost = 0
+		}
+	}
+}
+
+// turner asks other replicas for a turn.
+type turner struct {
+	*item
+	*traffic
+
+	view   *view
+	turns  *turns
+	sender sender
+}
+
+// turnDue reports whether a turn is to come before an exact write. Where soon is set it does so
+// before the write was refused, if that is likely.
+func (l turner) turnDue(soon bool, now time.Time) bool {
+	state := l.view.state
+	if l.turns.mine || state == nil || state.Shard.Epoch >= schema.MaxEpoch {
+		return false
+	}
+	return l.turns.lost >= turnAfter || soon && l.crowded(now)
+}
+
+// crowded reports whether other replicas write to the item so often that no exact write finds it
+// at rest for a round trip.
+func (l turner) crowded(now time.Time) bool {
+	_, active := l.peers.Count(now)
+	return active > 0 && l.pace.RoundTrip() >= Least
+}
+
+// turn returns the message that asks other replicas for a turn, in place of an exact write that
+// is due. That is planned again on its reply. The lane is locked.
+func (l turner) turn(now time.Time) *flight {
+	l.turns.lost = 0
+	id := plan.ID{Slot: l.host.self.slotOn(l.view.state), Write: l.host.self.next()}
+	w := plan.Turn(l.view.state, id, plan.Hold(l.pace.RoundTrip()), l.sender.cost())
+	l.pace.Again()
+	return l.sender.launch(&flight{write: w, exact: true, once: true, turn: true}, now)
+}

@@ -1,0 +1,123 @@
+package plan
+
+import (
+	"math/big"
+
+	"github.com/ratelimit/ratelimit/pkg/internal/fleet/schema"
+)
+
+// Outcome is the result of a write without a reply, by an image of the item.
+type Outcome uint8
+
+// The outcomes.
+const (
+	Open   Outcome = iota // it is not applied, and may yet be: the same may be sent again
+	Landed                // it is applied
+	Dead                  // it is not applied, and never will be
+	Lost                  // it cannot be found any more, and it will not be applied any more
+)
+
+// Outcome returns the outcome of the write, by a state of the item that was read after
+// the write was sent. nil = there is no item.
+func (w *Write) Outcome(image *schema.Bucket) Outcome {
+	if image == nil || !image.Exists() {
+		if w.Creates() {
+			return Open
+		}
+		return Lost
+	}
+	own, seen := image.Slots[w.Slot][w.Channel], w.base.Slots[w.Slot][w.Channel]
+	if w.exact || w.books {
+		own, seen = image.Booked[w.Slot], w.base.Booked[w.Slot]
+	}
+	open := image.Shard.Epoch == w.base.Shard.Epoch
+	if w.exact {
+		open = open && image.Serial == w.base.Serial
+	}
+	switch {
+	case w.named && own == w.Write:
+		return Landed
+	case open && (own == seen || !w.books):
+		return Open
+	case !w.named:
+		return w.leaseOutcome(image)
+	case w.lease.counts() && w.lease.Seen != nil && sameLease(image.Lease(w.lease.Replica), w.lease.Seen): // another replica may have its slot of ids
+		return Dead
+	case own == seen && own != "": // an absent id of a take may have been dropped
+		return Dead
+	case own == seen && (w.exact || w.books):
+		return Dead
+	}
+	return Lost
+}
+
+// leaseOutcome is Outcome for a write without an id, which cannot be applied any more:
+// the sequence of the lease shows it.
+func (w *Write) leaseOutcome(image *schema.Bucket) Outcome {
+	if w.lease == nil {
+		return Lost
+	}
+	switch held := image.Lease(w.lease.Replica); {
+	case sameLease(held, w.lease.Lease):
+		return Landed
+	case sameLease(held, w.lease.Seen):
+		return Dead
+	}
+	return Lost
+}
+
+// sameLease reports whether two leases of a replica are the same one, or none.
+func sameLease(x, y *schema.Lease) bool {
+	return x == nil && y == nil || x != nil && y != nil && x.Sequence == y.Sequence
+}
+
+// Overtaken reports whether writes that commute came before an exact one, as the image shows that
+// refused it. Such writes can come before it again and again.
+func (w *Write) Overtaken(image *schema.Bucket) bool {
+	return w.exact && image != nil && image.Shard.Epoch == w.base.Shard.Epoch
+}
+
+// Settle corrects the results of the write's requests by the state that it left: others may
+// have written between the plan and it. A state of another epoch corrects nothing.
+func (w *Write) Settle(image *schema.Bucket) {
+	if w.exact || w.stage == nil || image.Shard.Epoch != w.base.Shard.Epoch {
+		return
+	}
+	for _, r := range w.stage.results {
+		st := &w.stage.staged[r.staged]
+		k := image.Find(st.Limit.Name)
+		if k < 0 {
+			continue
+		}
+		v := new(big.Int).Sub(image.Balances[k].FullAt, w.after.Balances[st.index].FullAt)
+		if v.Add(v, r.leaves).Cmp(r.v) == 0 {
+			continue
+		}
+		before, left := st.meter.bucket(r.number).Tokens, st.left(number{v, r.carried})
+		r.spend.Found += left.Tokens - before
+		r.spend.Left = left
+	}
+}
+
+// Overfilled returns how many of the millitokens that the write gave a shard has no room for, as the
+// state that it left shows. The shard was split since they were taken, and has half of its room
+// then. Or leases have that room, and other tokens.
+func (w *Write) Overfilled(image *schema.Bucket) (sum int64) {
+	if w.stage == nil || !image.Shard.Sharded() && !image.Leased() || image.Shard.Epoch != w.base.Shard.Epoch {
+		return 0
+	}
+	for i := range w.after.Balances {
+		after := &w.after.Balances[i]
+		was, is := w.base.Find(after.Limit.Name), image.Find(after.Limit.Name)
+		if was < 0 || is < 0 || after.FullAt.Cmp(w.base.Balances[was].FullAt) >= 0 {
+			continue
+		}
+		unit := big.NewInt(after.Share.Period * schema.Parts)
+		gave := new(big.Int).Sub(w.base.Balances[was].FullAt, after.FullAt)
+		above := new(big.Int).Sub(image.Balances[is].Refilled(image.LineOf(&image.Balances[is]), w.stage.now), image.Balances[is].FullAt)
+		if above.Sign() > 0 {
+			sum += min(gave.Div(gave, unit).Int64(), above.Div(above, unit).Int64())
+		}
+	}
+	return sum
+}

@@ -1,0 +1,296 @@
+package plan
+
+import (
+	"maps"
+	"math/big"
+	"slices"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+
+	"github.com/ratelimit/ratelimit/pkg/internal/fleet/schema"
+)
+
+// ID is the id of a write, the slot of its replica, and the channel of a take in it. Slots are
+// 0 to schema.SlotCount-1, channels 0 to schema.ChannelCount-1. No two takes that are under way
+// share a channel.
+type ID struct {
+	Slot, Channel int
+	Write         schema.WriteID
+}
+
+// Write is one conditional write of an item: a PutItem where there is none, else an
+// UpdateItem. It is never changed but by Settle.
+type Write struct {
+	ID
+
+	base  *schema.Bucket // that it was planned from
+	after *schema.Bucket // state that it leaves of that
+	exact bool
+	books bool    // a commuting write that rests on the id of the last charge or refund
+	takes bool    // it takes or charges
+	units int64   // write units that it counts
+	usage []usage // by limit
+	forms []change
+	stage *Stage      // whose requests it decides; nil = none
+	lease *LeaseWrite // that it carries out; nil = none
+	named bool        // it leaves its id on the item
+	turn  bool        // it asks for a turn, see [Turn]
+}
+
+// usage is the consumption of a limit that a write counts, in millitokens.
+type usage struct {
+	limit string
+	n     int64
+}
+
+// change is how a commuting write changes one limit.
+type change struct {
+	limit string
+	form
+}
+
+// Write returns the write that does all that was applied, and counts units write units;
+// nil where nothing was.
+func (s *Stage) Write(id ID, units int64) *Write {
+	if len(s.results) == 0 && s.next == s.base {
+		return nil
+	}
+	named := len(s.results) > 0 || s.folded || s.marks || s.lease.counts()
+	w := &Write{ID: id, base: s.base, exact: s.exact, books: s.books, takes: s.takes, units: units, stage: s, lease: s.lease, named: named}
+	after := *s.next
+	after.Serial++
+	after.Shard.Units += units
+	after.Balances = slices.Clone(after.Balances)
+	for i := range s.staged {
+		st := &s.staged[i]
+		n := st.number
+		if !s.exact {
+			n = number{st.form.leaves(st.seen.v), st.seen.carried}
+			w.change(st)
+		}
+		after.Balances[st.index].FullAt, after.Balances[st.index].Carried = n.v, n.carried
+		if st.usage != 0 {
+			w.usage = append(w.usage, usage{st.Limit.Name, st.usage})
+		}
+	}
+	for _, u := range s.gone {
+		if after.Any(u.limit) != nil { // else its counter goes with it
+			w.usage = append(w.usage, u)
+		}
+	}
+	after.Version.Generation = max(after.Version.Generation, s.raise)
+	if s.takes {
+		after.Taken = max(after.Taken, s.now)
+	}
+	if s.exact {
+		after.At, after.Turn = s.now, schema.Turn{}
+	}
+	switch {
+	case !w.named: // a state shows by itself whether the write was applied
+	case s.exact || s.books:
+		after.Booked[id.Slot] = id.Write
+	default:
+		after.Slots[id.Slot][id.Channel] = id.Write
+	}
+	after.TTL = s.ttl(&after)
+	if s.exact && restructured(s.base, &after) {
+		after.Shard.Epoch = max(after.Shard.Epoch, s.base.Shard.Epoch+1)
+		if after.Leased() { // no take of an epoch before can be applied any more, and many leases need the bytes
+			after.Slots = [schema.SlotCount]schema.Takes{}
+		}
+	}
+	w.after = &after
+	return w
+}
+
+func (w *Write) change(st *staged) {
+	if st.form.touched {
+		w.forms = append(w.forms, change{st.Limit.Name, st.form})
+	}
+}
+
+// leaves returns the number that a commuting write makes of v.
+func (f *form) leaves(v *big.Int) *big.Int {
+	switch {
+	case f.lifted:
+		return new(big.Int).Add(f.lift, f.offset())
+	case f.by != nil:
+		return new(big.Int).Add(v, f.by)
+	}
+	return v
+}
+
+// Creates reports whether the write is the PutItem of a new item.
+func (w *Write) Creates() bool { return !w.base.Exists() }
+
+// Exact reports whether the write has to find the very state that it was planned from.
+func (w *Write) Exact() bool { return w.exact }
+
+// After returns the state that the write leaves if it finds the one that it was planned
+// from. After a commuting write that state serves for planning others while the write
+// is under way.
+func (w *Write) After() *schema.Bucket { return w.after }
+
+// Put returns the request of a write that creates. item has the keys and names of the
+// item, and is filled in.
+func (w *Write) Put(table string, item map[string]types.AttributeValue) *dynamodb.PutItemInput {
+	maps.Copy(item, w.after.Attributes())
+	for _, u := range w.usage {
+		item[schema.LimitAttr(u.limit, schema.LimitConsumed)] = schema.NumberAttribute(u.n)
+	}
+	if w.units > 0 {
+		item[schema.AttrUnits] = schema.NumberAttribute(w.units)
+	}
+	return &dynamodb.PutItemInput{
+		TableName:                           aws.String(table),
+		Item:                                item,
+		ConditionExpression:                 aws.String("attribute_not_exists(#0)"),
+		ExpressionAttributeNames:            map[string]string{"#0": schema.AttrPK},
+		ReturnValuesOnConditionCheckFailure: types.ReturnValuesOnConditionCheckFailureAllOld,
+	}
+}
+
+// Update returns the request of a write that does not create. It answers with the item as
+// it is afterwards, or as it is when the condition does not hold.
+func (w *Write) Update(table string, k schema.Key) *dynamodb.UpdateItemInput {
+	e := schema.NewExpression()
+	e.Require(schema.AttrEpoch, "=", schema.NumberAttribute(w.base.Shard.Epoch))
+	switch {
+	case w.turn:
+		w.ask(e)
+	case w.exact:
+		w.replace(e)
+	default:
+		w.add(e)
+	}
+	e.Add(schema.AttrUnits, w.units)
+	for _, u := range w.usage {
+		e.Add(schema.LimitAttr(u.limit, schema.LimitConsumed), u.n)
+	}
+	return e.Input(table, k)
+}
+
+// replace makes the update of an exact write: all that differs.
+func (w *Write) replace(e *schema.Expression) {
+	e.Require(schema.AttrSerial, "=", schema.NumberAttribute(w.base.Serial))
+	differ(e, w.base.Attributes(), w.after.Attributes())
+	forgetUsage(e, w.base, w.after)
+}
+
+// differ makes the update of all attributes that differ.
+func differ(e *schema.Expression, had, has map[string]types.AttributeValue) {
+	for _, name := range sortedNames(has) {
+		if !sameAttribute(had[name], has[name]) {
+			e.Set(name, has[name])
+		}
+	}
+	for _, name := range sortedNames(had) {
+		if _, stays := has[name]; !stays {
+			e.Remove(name)
+		}
+	}
+}
+
+// forgetUsage removes the counters of limits that are gone.
+func forgetUsage(e *schema.Expression, base, after *schema.Bucket) {
+	for i := range base.Balances {
+		if name := base.Balances[i].Limit.Name; after.Any(name) == nil {
+			e.Remove(schema.LimitAttr(name, schema.LimitConsumed))
+		}
+	}
+}
+
+// add makes the update of a commuting write.
+func (w *Write) add(e *schema.Expression) {
+	id := &types.AttributeValueMemberB{Value: []byte(w.Write)}
+	for i := range w.forms {
+		w.forms[i].express(e)
+	}
+	switch seen := w.base.Booked[w.Slot]; {
+	case !w.books: // sent again, it finds its own id
+		attr := schema.SlotAttr(w.Slot, w.Channel)
+		e.Require(attr, "<>", id)
+		e.Set(attr, id)
+	case seen == "":
+		e.RequireAbsent(schema.BookedAttr(w.Slot))
+		e.Set(schema.BookedAttr(w.Slot), id)
+	default: // it is done once, also by a copy that is late: no id comes back
+		e.Require(schema.BookedAttr(w.Slot), "=", &types.AttributeValueMemberB{Value: []byte(seen)})
+		e.Set(schema.BookedAttr(w.Slot), id)
+	}
+	if w.takes {
+		e.Set(schema.AttrLastTake, schema.NumberAttribute(w.after.Taken))
+	}
+	if g := w.after.Version.Generation; g != w.base.Version.Generation {
+		e.Require(schema.AttrGeneration, "<=", schema.NumberAttribute(g))
+		e.Set(schema.AttrGeneration, schema.NumberAttribute(g))
+	}
+	if w.after.Pending != w.base.Pending {
+		w.mark(e)
+	}
+	switch w.after.TTL {
+	case w.base.TTL:
+	case 0:
+		e.Remove(schema.AttrTTL)
+	default:
+		e.RaiseTo(schema.AttrTTL, w.after.TTL)
+	}
+	e.Add(schema.AttrSerial, 1)
+}
+
+// mark says that newer limits wait for leases. The epoch pins that there are some.
+func (w *Write) mark(e *schema.Expression) {
+	if w.base.Pending == 0 {
+		e.RequireAbsent(schema.AttrPending)
+	} else {
+		e.Require(schema.AttrPending, "=", schema.NumberAttribute(w.base.Pending))
+	}
+	e.Set(schema.AttrPending, schema.NumberAttribute(w.after.Pending))
+}
+
+// express adds the conditions and the update of one limit.
+func (c *change) express(e *schema.Expression) {
+	attr := schema.LimitAttr(c.limit, schema.LimitFullAt)
+	if c.least != nil {
+		e.Require(attr, ">=", schema.BigAttribute(c.least))
+	}
+	if c.most != nil {
+		e.Require(attr, "<=", schema.BigAttribute(c.most))
+	}
+	switch {
+	case c.lifted:
+		e.Set(attr, schema.BigAttribute(c.leaves(nil)))
+	case c.by != nil && c.by.Sign() != 0:
+		e.AddValue(attr, schema.BigAttribute(c.by))
+	}
+}
+
+// restructured reports whether a write changed anything that commuting writes rest on:
+// they are of the epoch before, and must not find the state after it.
+func restructured(was, is *schema.Bucket) bool {
+	if was.Version.Hash != is.Version.Hash || was.Line.Rate != is.Line.Rate || was.Line.Offset != is.Line.Offset || is.Line.Room < was.Line.Room {
+		return true
+	}
+	if was.Exists() && was.TTL == 0 && is.TTL != 0 { // a write that was planned without one has no condition on it
+		return true
+	}
+	one, other := was.Shard, is.Shard
+	one.Units, other.Units = 0, 0
+	return one != other || returned(was, is)
+}
+
+// returned reports whether a lease write gave tokens back to the centre. A take that was
+// planned before must not get the refill since.
+func returned(was, is *schema.Bucket) bool {
+	if slices.Equal(was.Leases, is.Leases) {
+		return false
+	}
+	for i := range is.Balances {
+		if before := was.Any(is.Balances[i].Limit.Name); before != nil && is.Balances[i].FullAt.Cmp(before.FullAt) < 0 {
+			return true
+		}
+	}
+	return false
+}

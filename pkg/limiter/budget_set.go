@@ -1,0 +1,83 @@
+package limiter
+
+import (
+	"maps"
+)
+
+// BudgetBucket is the bucket whose usage is compared. No part is "".
+type BudgetBucket struct {
+	Namespace, Entity, Resource string
+
+	Shared bool // its budget is not one of the entity alone, see [BudgetEvent]
+}
+
+// BudgetPlaces returns the places for the limits of an entity and a resource, the most specific first: of
+// the entity for the resource, of the entity, of the resource, of the system.
+func BudgetPlaces(entity, resource string) [4]Ref {
+	return [...]Ref{
+		EntityLimitsRef(entity, resource), EntityLimitsRef(entity, DefaultResource),
+		ResourceLimitsRef(resource), SystemLimitsRef(),
+	}
+}
+
+// StoredBudgets are the limits that are stored at each of the [BudgetPlaces] of a bucket. The zero value is that of
+// none.
+type StoredBudgets [4]StoredBudgetLimits
+
+// StoredBudgetLimits are the limits that are stored at one place.
+type StoredBudgetLimits struct {
+	There   bool     // else there are none
+	Budgets *Budgets // of them
+}
+
+// BudgetSet is an immutable set of the budgets of a configuration, by the place of their limits. A nil
+// Set is empty.
+type BudgetSet struct {
+	at map[Ref]*Budgets
+}
+
+// NewBudgetSet returns the set of the budgets at some places.
+func NewBudgetSet(at map[Ref]*Budgets) *BudgetSet {
+	return &BudgetSet{maps.Clone(at)}
+}
+
+// At returns the budgets of a place; nil = none.
+func (s *BudgetSet) At(place Ref) *Budgets {
+	if s == nil {
+		return nil
+	}
+	return s.at[place]
+}
+
+// Len returns the number of budgets.
+func (s *BudgetSet) Len() (n int) {
+	for _, budgets := range s.All() {
+		n += budgets.Len()
+	}
+	return n
+}
+
+// All returns the places and their budgets, in no order.
+func (s *BudgetSet) All() func(yield func(Ref, *Budgets) bool) {
+	if s == nil {
+		return func(func(Ref, *Budgets) bool) {}
+	}
+	return maps.All(s.at)
+}
+
+// Of returns the budget of a limit of a bucket in a window: that of the most specific of the
+// [BudgetPlaces] that has one. At each place stored limits replace those of the configuration, with their
+// budgets. Of sets of.Shared.
+func (s *BudgetSet) Of(of *BudgetBucket, limit string, w UsageWindow, stored *StoredBudgets) (b Budget, ok bool) {
+	for i, place := range BudgetPlaces(of.Entity, of.Resource) {
+		budgets := stored[i].Budgets
+		if !stored[i].There {
+			budgets = s.At(place)
+		}
+		if b, ok := budgets.Of(limit, w); ok {
+			of.Shared = place.Entity == ""
+			return b, true
+		}
+	}
+	return Budget{}, false
+}

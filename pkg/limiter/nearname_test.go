@@ -1,0 +1,42 @@
+package limiter_test
+
+import (
+	"fmt"
+	"runtime"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/ratelimit/ratelimit/pkg/limiter"
+)
+
+func TestClosest(t *testing.T) {
+	t.Parallel()
+	known := []string{"namespace", "rate", "max_connection_age", "Shop"}
+	for name, want := range map[string]string{
+		"namespce": "namespace", "NAMESPACE": "namespace", "namesapce": "namespace", "rat": "rate", "raet": "rate",
+		"max_connectoin_age": "max_connection_age", "shop": "Shop", "limit": "", "": "", "x": "",
+		strings.Repeat("x", 1<<20): "",
+	} {
+		if got := limiter.ClosestName(name, known); got != want {
+			t.Errorf("Closest(%.20q) = %q, want %q", name, got, want)
+		}
+	}
+}
+
+func TestLongNamesTakeNoMemory(t *testing.T) {
+	known := slices.Repeat([]string{strings.Repeat("KNOWN", 1000)}, 1000)
+	name := strings.Repeat("X", 1<<20)
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	limiter.ClosestName(name, known)
+	runtime.ReadMemStats(&after)
+	if got := after.TotalAlloc - before.TotalAlloc; got > 1<<20 {
+		t.Errorf("%d KiB are allocated, want 1024 at most", got>>10)
+	}
+}
+
+func ExampleClosestName() {
+	fmt.Println(limiter.ClosestName("domain", []string{"domains", "limits"}))
+	// Output: domains
+}

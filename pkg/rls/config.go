@@ -1,0 +1,123 @@
+package rls
+
+import (
+	"context"
+	"log/slog"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/ratelimit/ratelimit/pkg/limiter"
+	"github.com/ratelimit/ratelimit/pkg/reservation"
+)
+
+// DefaultMaxInFlight is the most calls decided at the same time, unless Config says otherwise.
+const DefaultMaxInFlight = 65536
+
+// DefaultMaxBytes is the most bytes of calls in hand at the same time, unless Config says otherwise.
+const DefaultMaxBytes = 64 << 20
+
+// Decider decides requests; *limiter.Limiter is one. It must be safe for concurrent use. An error
+// means that there is no decision, see [limiter.Limiter.Decide].
+type Decider interface {
+	Decide(ctx context.Context, now time.Time, req *limiter.Request, d *limiter.Decision) error
+}
+
+// Config configures a [Service]. Only Decider is required.
+type Config struct {
+	Decider Decider
+	Options
+	// MaxInFlight bounds the calls in progress. OnUnavailable answers further calls. 0 =
+	// DefaultMaxInFlight.
+	MaxInFlight int
+	// MaxBytes bounds the bytes of the messages in progress. Beyond it, a message above 4 KiB is
+	// denied. 0 = DefaultMaxBytes.
+	MaxBytes int64
+	// Settler settles reservations; nil = there are no reservations.
+	Settler Settler
+	// Now is the clock of decisions; nil = time.Now.
+	Now func() time.Time
+	// Registerer takes the metrics; nil = they are counted but not exposed.
+	Registerer prometheus.Registerer
+	// OnFallback is called for each call that a policy decided because the Decider's store gave no
+	// decision. nil = no call.
+	OnFallback func()
+	// Observe gets each limit of a bucket that an admitted call took from, and each limit that
+	// denied a call. It gets the time of the call, which waits for it, so it must be fast. nil = no
+	// call.
+	Observe func(now time.Time, o Observation)
+	// Logger gets errors, at most one a second for each kind of event; nil = no log.
+	Logger *slog.Logger
+}
+
+// Options are the settings that a reload can change, see [Service.Reload]. The zero value sends no
+// headers, admits calls of unknown domains, and admits calls that cannot be decided.
+type Options struct {
+	Headers Headers
+	// UnmatchedDeny denies calls of domains that are not in the rules. For descriptors that no rule
+	// of a domain matches, the domain has its own setting.
+	UnmatchedDeny bool
+	// OnUnavailable answers a call that could not be decided, unless its rules have a policy: Unset
+	// and Allow admit it, others deny it. The Decider has its own policy for an unavailable store.
+	OnUnavailable limiter.Policy
+	// Snapshot has the limits that belong to the rules. nil = the limits in force in the Decider,
+	// which may not fit the rules during a reload.
+	Snapshot *limiter.Snapshot
+	// Keyring seals the ids of reservations, which can be settled for Lifetime. nil = no ids are
+	// made.
+	Keyring  *reservation.Keyring
+	Lifetime time.Duration
+	// JSON says which effects calls over JSONHandler may have.
+	JSON JSONOptions
+	// Denials says which denials are logged.
+	Denials DenialLog
+}
+
+// Settler settles reservations, see [reservation.Ledger.Settle]. It must be safe for
+// concurrent use.
+type Settler interface {
+	Settle(ctx context.Context, now time.Time, s reservation.Settlement) (reservation.Outcome, error)
+}
+
+// Headers are the response headers of an answer; docs/headers.md has the exact meaning of each.
+// Limits that a call does not consume have none.
+type Headers struct {
+	RetryAfter bool          // retry-after, on denials that end with time
+	XRateLimit bool          // x-ratelimit-limit, -remaining and -reset, of the tightest limit
+	OpenAI     OpenAIHeaders // x-ratelimit-limit-requests and so on, of two limits side by side
+	IETF       bool          // ratelimit-policy and ratelimit, with an item for each name of a limit
+}
+
+// OpenAIHeaders are the names of the limits for OpenAI's headers; "" = none.
+type OpenAIHeaders struct {
+	Requests string // x-ratelimit-limit-requests, -remaining-requests and -reset-requests
+	Tokens   string // x-ratelimit-limit-tokens, -remaining-tokens and -reset-tokens
+}
+
+// JSONOptions are the effects that calls over [Service.JSONHandler] may have beside takes,
+// reservations and settlements. Over gRPC all effects are allowed.
+type JSONOptions struct {
+	Refunds bool // refund tokens, by is_negative_hits
+	Charges bool // charge tokens, into debt, by rules with overdraw
+}
+
+// DenialLog says how denials are logged. The zero value logs none.
+type DenialLog struct {
+	// PerSecond is the most lines a second, 0 or above. The next line has the number of denials
+	// without a line.
+	PerSecond int
+	// WholeEntity logs whole names of entities. Without it, a name of more than 8 bytes after the
+	// kind of the entity is cut, as it may be a credential. It then ends in a part of the SHA-256
+	// of the entity.
+	WholeEntity bool
+}
+
+// Observation is the effect of a decision on one limit of a bucket. Its names are those of the
+// bucket, and may come from the request. The observer must not keep them, as they can be parts of a
+// larger text.
+type Observation struct {
+	Namespace, Entity, Resource, Limit string
+
+	Amount int64 // millitokens that were taken or charged; of a denial, millitokens asked for
+	Denied bool  // this limit denied
+}

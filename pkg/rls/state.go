@@ -1,0 +1,26 @@
+package rls
+
+import (
+	"github.com/ratelimit/ratelimit/pkg/descriptor"
+)
+
+// state is the configuration that calls use. A call sees one state as a whole.
+type state struct {
+	rules   *descriptor.Rules
+	options Options
+	series  *series
+	asked   *descriptor.AskedRules
+	log     *unmatchedLog
+}
+
+// of returns the series of an outcome.
+func (st *state) of(c *call, o *descriptor.Outcome) *ruleSeries {
+	switch {
+	case o.Rule != nil:
+		return st.series.matched[o.Rule.Index()]
+	case c.plan.Domain != nil:
+		return st.series.unmatched[c.plan.Domain.Name()]
+	default:
+		return st.series.unknown
+	}
+}
