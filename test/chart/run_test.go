@@ -336,10 +336,11 @@ func stops(t *testing.T, r *running) {
 // The grace period of the pods has room for all that the program waits for at its end.
 func TestGracePeriod(t *testing.T) {
 	server := filepath.Join("..", "..", "internal", "server")
-	var source string // of the files that begin and end the service
+	var files strings.Builder // that begin and end the service
 	for _, name := range []string{"build.go", "run.go", "service.go"} {
-		source += readFile(t, server, name)
+		files.WriteString(readFile(t, server, name))
 	}
+	source := files.String()
 	seconds := func(name string) time.Duration {
 		said := regexp.MustCompile(name + `(\d+ \* )?time\.Second`).FindStringSubmatch(source)
 		if said == nil {
