@@ -63,29 +63,31 @@ func TestDenialsAreByAFreshState(t *testing.T) {
 // Through a limiter, whose deny cache stands before the store, a storm of denials
 // costs nothing.
 func TestAStormOfDenialsCallsNobody(t *testing.T) {
-	db := newTable(t)
-	s := newStore(t, db, nil)
-	defer closing(t, s)
-	l, err := limiter.New(limiter.Config{Store: s})
-	if err != nil {
-		t.Fatal(err)
-	}
-	req := &limiter.Request{Takes: []limiter.Take{{
-		Entity: "e", Resource: "r", Limits: limitsOf(t, limiter.PerDay("l", 1)), Consume: []limiter.Consumption{{Limit: "l", Amount: tokens(1)}},
-	}}}
-	var d limiter.Decision
-	decide := func(want bool) {
-		if err := l.Decide(t.Context(), t0(), req, &d); err != nil || d.Admitted != want || d.Policy != limiter.Unset {
-			t.Fatalf("got %t, %v, policy %v; want %t", d.Admitted, err, d.Policy, want)
+	synctest.Test(t, func(t *testing.T) {
+		db := newTable(t)
+		s := newStore(t, db, nil)
+		defer closing(t, s)
+		l, err := limiter.New(limiter.Config{Store: s})
+		if err != nil {
+			t.Fatal(err)
 		}
-	}
-	decide(true)
-	decide(false)
-	wantCalls(t, calls(db, func() {
-		for range 1000 {
-			decide(false)
+		req := &limiter.Request{Takes: []limiter.Take{{
+			Entity: "e", Resource: "r", Limits: limitsOf(t, limiter.PerDay("l", 1)), Consume: []limiter.Consumption{{Limit: "l", Amount: tokens(1)}},
+		}}}
+		var d limiter.Decision
+		decide := func(want bool) {
+			if err := l.Decide(t.Context(), t0(), req, &d); err != nil || d.Admitted != want || d.Policy != limiter.Unset {
+				t.Fatalf("got %t, %v, policy %v; want %t", d.Admitted, err, d.Policy, want)
+			}
 		}
-	}), map[string]int{})
+		decide(true)
+		decide(false)
+		wantCalls(t, calls(db, func() {
+			for range 1000 {
+				decide(false)
+			}
+		}), map[string]int{})
+	})
 }
 
 // A take from a child is rolled back when its parent denies, in the child's next
