@@ -20,7 +20,7 @@ func schemaKeys() []string { return slices.Sorted(maps.Keys(schemaShapes())) }
 func schemaShapes() map[string]*yamlcfg.Shape {
 	keys := make(map[string]*yamlcfg.Shape)
 	add := func(key string, s *yamlcfg.Shape) { keys[key] = s }
-	newFile(Options{}).schema().Shape().Walk("", add)
+	(&file{cfg: defaults("")}).schema().Shape().Walk("", add)
 	includedSchema{new([]domain)}.Shape().Walk("", add)
 	return keys
 }

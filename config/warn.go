@@ -1,6 +1,7 @@
 package config
 
 import (
+	"slices"
 	"strings"
 
 	"github.com/ratelimit/ratelimit/config/yamlcfg"
@@ -26,7 +27,7 @@ type warner struct {
 // - leases and a directory that are not used.
 func (f *file) warnings(r *yamlcfg.Report, specs []descriptor.DomainSpec) {
 	w := warner{Report: r, consumed: map[string]bool{}, resolves: map[string]bool{}, shared: map[string]bool{}}
-	levels := f.limits.levels()
+	levels := f.limits.all()
 	for _, l := range levels {
 		for i := range l.Value.Len() {
 			w.resolves[l.Value.At(i).Name] = true
@@ -127,11 +128,39 @@ func (w warner) treeBudgets(tree []descriptor.TreeSpec) {
 	}
 }
 
-// levels returns the limits at every level, each with its path.
-func (s *limitsSection) levels() []yamlcfg.Entry[*limiter.Limits] {
-	all := limitsOf(append([]yamlcfg.Entry[level]{{Path: "limits.system", Value: s.system}}, s.resources...))
-	for _, e := range s.entities {
-		all = append(all, limitsOf(e.Value.limits)...)
+// leases warns of bounds of leases where the store has no leases. A rule without leases is no
+// mistake there.
+func (f *file) leases(r *yamlcfg.Report, specs []descriptor.DomainSpec) {
+	if f.cfg.Store.Type != StoreEmbedded {
+		return
 	}
-	return all
+	for i := range specs {
+		for j := range specs[i].Rules {
+			if rule := &specs[i].Rules[j]; rule.Lease != (limiter.LeasePolicy{}) && !rule.Lease.None {
+				r.Warn(r.Find(rule.Path+".lease"), "is not used: the store embedded decides in memory, and leases nothing")
+			}
+		}
+	}
+}
+
+// unheard warns of headers that are never sent, as no rule outside shadow mode consumes their
+// limit.
+func (f *file) unheard(r *yamlcfg.Report) {
+	on := f.cfg.Headers.OpenAI
+	for _, h := range []struct{ key, limit string }{{"requests", on.Requests}, {"tokens", on.Tokens}} {
+		if h.limit != "" && !anyConsumes(f.cfg.Rules, h.limit) {
+			r.Warn(r.Find(yamlcfg.Join(f.openAI, h.key)), "no rule consumes %s: these headers are never sent", h.limit)
+		}
+	}
+}
+
+func anyConsumes(rules *descriptor.Rules, limit string) bool {
+	for _, d := range rules.Domains() {
+		for _, r := range d.Rules() {
+			if !r.Shadow() && slices.Contains(r.Limits(), limit) {
+				return true
+			}
+		}
+	}
+	return false
 }

@@ -54,7 +54,7 @@ type watcher struct {
 	includes []include
 	keys     []string
 	last     string  // hash of the files that were last delivered, valid or not; "" = none yet
-	seen     origin  // the files of that delivery
+	seen     seen    // the files of that delivery
 	started  *origin // the configuration at the start of the program; nil = not known yet
 	settling settling
 	missing  missing
@@ -67,7 +67,7 @@ func newWatcher(path string, o Options, apply func(*Config, error)) *watcher {
 	o.Poll = cmp.Or(o.Poll, 3*time.Second)
 	w := &watcher{fsys: HostFS{}, path: path, options: o, apply: apply}
 	if c := o.Current; c != nil {
-		w.last, w.seen, w.started = c.Hash, c.origin, &c.origin
+		w.last, w.seen, w.started = c.Hash, c.origin.seen, &c.origin
 		w.missing.use(c)
 	}
 	return w
@@ -81,8 +81,8 @@ func (w *watcher) run(ctx context.Context) {
 	if w.events != nil {
 		changed, trouble = w.events.Events, w.events.Errors
 	}
-	var due alarm
-	defer due.stop()
+	due := newAlarm()
+	defer due.Stop()
 	due.set(w.load(time.Now(), false))
 	for {
 		select {
@@ -94,10 +94,10 @@ func (w *watcher) run(ctx context.Context) {
 		case <-trouble: //nolint:errcheck // an error says that events were lost, so there may be a change
 			due.set(time.Now().Add(w.options.Debounce))
 		case <-w.options.Reload:
-			due.stop()
+			due.clear()
 			due.set(w.load(time.Now(), true))
-		case <-due.C():
-			due.stop()
+		case <-due.C:
+			due.clear()
 			due.set(w.reload(time.Now()))
 		case <-poll.C:
 			due.set(w.reload(time.Now()))
@@ -105,43 +105,12 @@ func (w *watcher) run(ctx context.Context) {
 	}
 }
 
-// alarm is a timer for the earliest of the times that were set.
-type alarm struct {
-	at    time.Time
-	timer *time.Timer
-}
-
-// C is nil while no time is set.
-func (a *alarm) C() <-chan time.Time {
-	if a.timer == nil {
-		return nil
-	}
-	return a.timer.C
-}
-
-// set sets a time, unless it is zero or an earlier one is set.
-func (a *alarm) set(at time.Time) {
-	if at.IsZero() || a.timer != nil && !at.Before(a.at) {
-		return
-	}
-	a.stop()
-	a.at, a.timer = at, time.NewTimer(time.Until(at))
-}
-
-func (a *alarm) stop() {
-	if a.timer != nil {
-		a.timer.Stop()
-		a.timer = nil
-	}
-}
-
 // reload loads the configuration if its files have changed. Like load it returns when to read them
 // again.
 func (w *watcher) reload(now time.Time) time.Time {
 	in := newReader(w.fsys)
-	main, data := w.options.begin(w.path)
-	self := in.main(main, data)
-	found := readIncludes(in, main, w.includes)
+	self := in.main(w.path, w.options)
+	found := readIncludes(in, self.name, w.includes)
 	read := slices.Concat([]source{self}, found.sources)
 	for _, name := range w.keys {
 		read = append(read, in.key(name))
@@ -177,7 +146,7 @@ func (w *watcher) load(now time.Time, asked bool) time.Time {
 		return again
 	}
 	w.last = l.hash
-	w.seen.remember(l.read)
+	w.seen = newSeen(l.read)
 	w.deliver(cfg, err, first && !asked)
 	return again
 }
@@ -244,9 +213,7 @@ func (w *watcher) watch(read []source, more []string) (isNew bool) {
 	}
 	var dirs []string
 	for _, s := range read {
-		if s.name != ShippedName && s.name != noFile {
-			dirs = append(dirs, follow(s.name).dirs...)
-		}
+		dirs = append(dirs, s.way().dirs...)
 	}
 	for _, dir := range more {
 		dirs = append(dirs, follow(filepath.Join(dir, "*")).dirs...)
@@ -280,4 +247,30 @@ func (c *Config) restart(started *origin) yamlcfg.Problems {
 		found = append(found, p)
 	}
 	return found
+}
+
+// alarm is a timer for the earliest of the times that were set.
+type alarm struct {
+	*time.Timer
+
+	at time.Time // zero = none is set
+}
+
+func newAlarm() *alarm {
+	a := &alarm{Timer: time.NewTimer(0)}
+	a.clear()
+	return a
+}
+
+func (a *alarm) clear() {
+	a.Stop()
+	a.at = time.Time{}
+}
+
+// set sets a time, unless it is zero or an earlier one is set.
+func (a *alarm) set(at time.Time) {
+	if first := earliest(a.at, at); !first.Equal(a.at) {
+		a.at = first
+		a.Reset(time.Until(first))
+	}
 }

@@ -1,9 +1,6 @@
 package config
 
 import (
-	"errors"
-	"strings"
-
 	"github.com/ratelimit/ratelimit/config/yamlcfg"
 	"github.com/ratelimit/ratelimit/pkg/limiter"
 )
@@ -14,7 +11,7 @@ func limits(out **limiter.Limits) yamlcfg.Schema { return limitsSchema{out: out}
 
 // ReadLimits reads limits by name, with their budgets, in the form that the configuration has.
 func ReadLimits(n yamlcfg.Node, out **limiter.Limits, budgets **limiter.Budgets) {
-	n.Read(limitsSchema{out, budgets})
+	limitsSchema{out, budgets}.Decode(n)
 }
 
 // limitsSchema is a mapping of names to limits.
@@ -30,11 +27,11 @@ type namedLimit struct {
 	budgets []limiter.Budget // without its name
 }
 
-func (s limitsSchema) Decode(d *yamlcfg.Decoder, v yamlcfg.Value) {
+func (s limitsSchema) Decode(n yamlcfg.Node) {
 	var entries []yamlcfg.Entry[namedLimit]
-	before := d.Failures()
-	s.dict(&entries).Decode(d, v)
-	sound := d.Failures() == before
+	before := n.Failures()
+	s.dict(&entries).Decode(n)
+	sound := n.Failures() == before
 	set := make([]limiter.Limit, len(entries))
 	for i, e := range entries {
 		set[i] = e.Value.Limit
@@ -45,7 +42,7 @@ func (s limitsSchema) Decode(d *yamlcfg.Decoder, v yamlcfg.Value) {
 	}
 	limits, err := limiter.NewLimits(set...)
 	if err != nil {
-		d.Failf(v, "%s", reason(err))
+		n.Failf("%s", reason(err))
 		limits = &limiter.Limits{}
 	}
 	*s.out = limits
@@ -72,15 +69,15 @@ func limit(out *namedLimit, budgets bool) yamlcfg.Schema {
 		key("burst", "the capacity", yamlcfg.Integer(&burst, 1, limiter.MaxTokens)),
 		key("max_debt", "how far below zero a charge may go", yamlcfg.Integer(&debt, 0, limiter.MaxTokens)),
 		key("budget", "[amounts of usage](#budgets) with events; under `limits` only, not for `unlimited`", budget(&out.budgets, budgets)),
-	}}.Then(func(d *yamlcfg.Decoder, v yamlcfg.Value, sound bool) {
+	}}.Then(func(n yamlcfg.Node, sound bool) {
 		switch {
 		case !sound:
 		case l.Unlimited && (burst > 0 || debt >= 0):
-			d.Failf(v, "an unlimited limit has neither burst nor max_debt: leave them out")
+			n.Failf("an unlimited limit has neither burst nor max_debt: leave them out")
 		case l.Unlimited && len(out.budgets) > 0:
-			d.Failf(v, "is unlimited, and usage of such a limit is not counted: leave budget out, or give a high rate, such as 1_000_000_000/second")
+			n.Failf("is unlimited, and usage of such a limit is not counted: leave budget out, or give a high rate, such as 1_000_000_000/second")
 		case !l.Unlimited && l.RefillAmount == 0:
-			d.Failf(v, "needs rate, such as {rate: 100/minute, burst: 200}")
+			n.Failf("needs rate, such as {rate: 100/minute, burst: 200}")
 		}
 		if burst > 0 {
 			l.Capacity = burst
@@ -96,29 +93,55 @@ func limit(out *namedLimit, budgets bool) yamlcfg.Schema {
 
 // rate is "100/minute" or "unlimited".
 func rate(out *limiter.Limit) yamlcfg.Schema {
-	return yamlcfg.Scalar{Of: yamlcfg.Shape{Type: []string{"string"}, Pattern: `^unlimited$|^[0-9][0-9_]*/.+$`}, Read: func(d *yamlcfg.Decoder, v yamlcfg.Value) {
-		if !v.IsScalar() || v.Null() {
-			d.Failf(v, "%v, not %s", errRate, d.Describe(v))
+	return yamlcfg.Scalar{Of: yamlcfg.Shape{Type: []string{"string"}, Pattern: `^unlimited$|^[0-9][0-9_]*/.+$`}, Read: func(n yamlcfg.Node) {
+		if !n.IsScalar() {
+			n.Failf("%v, not %s", errRate, n.Describe())
 			return
 		}
-		l, err := ParseRate(v.Text())
+		l, err := ParseRate(n.Raw())
 		if err != nil {
-			d.Failf(v, "%v", err)
+			n.Failf("%v", err)
 			return
 		}
 		*out = l
 	}}
 }
 
-// validLimitName returns the mistake in the name of a limit.
-func validLimitName(name string) error {
-	if err := limiter.ValidateLimitName(name); err != nil {
-		return errors.New(reason(err))
+// budget is the budget of a limit, without its name: tokens for each hour, day and month.
+func budget(out *[]limiter.Budget, allowed bool) yamlcfg.Schema {
+	var tokens [limiter.UsageMonth + 1]int64
+	windows := yamlcfg.Object{Title: "budget", Keys: []yamlcfg.Key{
+		key("hour", "tokens in each hour of UTC, for each entity and resource", yamlcfg.Integer(&tokens[limiter.UsageHour], 1, limiter.MaxTokens)),
+		key("day", "in each day", yamlcfg.Integer(&tokens[limiter.UsageDay], 1, limiter.MaxTokens)),
+		key("month", "in each month", yamlcfg.Integer(&tokens[limiter.UsageMonth], 1, limiter.MaxTokens)),
+	}, OneOf: []string{"hour", "day", "month"}, Missing: "needs hour, day or month, such as {month: 50_000_000}"}.Then(
+		func(yamlcfg.Node, bool) {
+			for _, w := range limiter.UsageWindows() {
+				if tokens[w] > 0 {
+					*out = append(*out, limiter.Budget{Window: w, Tokens: tokens[w]})
+				}
+			}
+		})
+	if allowed {
+		return windows
 	}
-	return nil
+	return yamlcfg.Scalar{Of: *windows.Shape(), Read: func(n yamlcfg.Node) {
+		n.Failf("cannot stand on a limit of a rule or a plan, for usage is counted by entity and resource: put it on the same limit under limits, at system, resources or entities")
+	}}
 }
 
-// reason returns the text of an error of the domain without the text of its kind.
-func reason(err error) string {
-	return strings.TrimPrefix(err.Error(), limiter.ErrInvalid.Error()+": ")
+// budgetsOf returns the budgets of limits that are sound; nil for none.
+func budgetsOf(entries []yamlcfg.Entry[namedLimit]) *limiter.Budgets {
+	var all []limiter.Budget
+	for _, e := range entries {
+		for _, b := range e.Value.budgets {
+			b.Limit = e.Name
+			all = append(all, b)
+		}
+	}
+	budgets, err := limiter.NewBudgets(all...)
+	if err != nil { // impossible: each has a name, a window and tokens of its own
+		return nil
+	}
+	return budgets
 }

@@ -3,8 +3,6 @@ package config
 import (
 	"encoding/base64"
 	"io/fs"
-	"path"
-	"path/filepath"
 	"slices"
 	"strings"
 	"time"
@@ -22,12 +20,6 @@ type Reservation struct {
 
 const maxKeys = 8
 
-// reservation is the section in the form of the file.
-type reservation struct {
-	ttl  *time.Duration
-	keys []sealingKey
-}
-
 // sealingKey is a key in the form of the file: its text, or the name of a file with the text.
 type sealingKey struct {
 	text string
@@ -35,10 +27,11 @@ type sealingKey struct {
 	at   yamlcfg.Place
 }
 
-func (r *reservation) schema() yamlcfg.Schema {
+// reservation is the section of reservations. Its keys are read later.
+func reservation(ttl *time.Duration, sealing *[]sealingKey) yamlcfg.Schema {
 	return yamlcfg.Confidential{Schema: yamlcfg.Object{Title: "reservation", Keys: []yamlcfg.Key{
-		key("keys", "the first seals ids, all open them. To rotate: add the new key second on every replica, put it first, remove the old one after `ttl`", yamlcfg.List[sealingKey]{Out: &r.keys, Item: (*sealingKey).schema}),
-		key("ttl", "how long a reservation can be settled: longer than the longest request. Then it stays charged", yamlcfg.Duration(r.ttl, time.Second, day)),
+		key("keys", "the first seals ids, all open them. To rotate: add the new key second on every replica, put it first, remove the old one after `ttl`", yamlcfg.List[sealingKey]{Out: sealing, Item: (*sealingKey).schema}),
+		key("ttl", "how long a reservation can be settled: longer than the longest request. Then it stays charged", yamlcfg.Duration(ttl, time.Second, day)),
 	}}}
 }
 
@@ -47,51 +40,43 @@ func (k *sealingKey) schema() yamlcfg.Schema {
 		Mapping: yamlcfg.Object{Title: "key", Needs: []string{"file"}, Missing: "needs file, which has the key", Keys: []yamlcfg.Key{key("file", "a file with the key, relative to this file; read again with the configuration", yamlcfg.Name(&k.file))}},
 		Other:   yamlcfg.Name(&k.text),
 	}
-	return yamlcfg.Scalar{Of: *form.Shape(), Read: func(d *yamlcfg.Decoder, v yamlcfg.Value) {
-		k.at = d.At(v)
-		form.Decode(d, v)
+	return yamlcfg.Scalar{Of: *form.Shape(), Read: func(n yamlcfg.Node) {
+		k.at = n.Where()
+		form.Decode(n)
 	}}
 }
 
-// read reads the files with keys, relative to the configuration, and returns them as sources.
-// Messages repeat neither a key nor the name of a file, as that name may be a key by mistake.
-func (r *reservation) read(in *reader, main string, out *Reservation, report *yamlcfg.Report) []source {
-	var sources []source
-	for _, s := range r.keys {
-		text, read := s.read(in, main, report)
-		sources = append(sources, read...)
-		if len(read) > 0 && read[0].err != nil {
-			continue
-		}
-		if text != "" || s.file != "" { // otherwise it is reported
-			out.add(text, s.at, report)
-		}
-	}
-	if len(r.keys) > maxKeys {
-		report.Fail(r.keys[maxKeys].at, "is the key number %d; there are at most %d: remove those that are older than reservation.ttl", maxKeys+1, maxKeys)
-	}
-	return sources
-}
-
-// read returns the text of a key. A file with the key it returns as a source, and reports it if it
-// cannot be read.
-func (k *sealingKey) read(in *reader, main string, report *yamlcfg.Report) (text string, sources []source) {
+// read returns the text of a key, and false if a mistake is reported. A file with the key is among
+// the sources. Messages repeat neither a key nor the name of a file, as that name may be a key by
+// mistake.
+func (k *sealingKey) read(in *reader, main string, report *yamlcfg.Report) (text string, sources []source, ok bool) {
 	if k.file == "" {
-		return k.text, nil
+		return k.text, nil, k.text != ""
 	}
 	if in.fsys == nil {
 		report.Fail(k.at, "names a file, and this configuration has no files beside it: give the key itself, in base64")
-		return "", []source{{err: fs.ErrNotExist}}
+		return "", []source{{err: fs.ErrNotExist}}, false
 	}
-	file := k.file
-	if !filepath.IsAbs(file) {
-		file = path.Join(path.Dir(main), filepath.ToSlash(file))
-	}
-	read := in.key(file)
+	read := in.key(beside(main, k.file))
 	if read.err != nil {
 		report.Fail(k.at, "the key file %s", unreadable(read.err))
 	}
-	return strings.TrimSpace(string(read.data)), []source{read}
+	return strings.TrimSpace(string(read.data)), []source{read}, read.err == nil
+}
+
+// read reads the keys, and returns their files as sources.
+func (r *Reservation) read(keys []sealingKey, in *reader, main string, report *yamlcfg.Report) (sources []source) {
+	for _, k := range keys {
+		text, read, ok := k.read(in, main, report)
+		sources = append(sources, read...)
+		if ok {
+			r.add(text, k.at, report)
+		}
+	}
+	if len(keys) > maxKeys {
+		report.Fail(keys[maxKeys].at, "is the key number %d; there are at most %d: remove those that are older than reservation.ttl", maxKeys+1, maxKeys)
+	}
+	return sources
 }
 
 // add adds a key, given as text.
