@@ -5,14 +5,13 @@ import (
 	"time"
 
 	"github.com/ratelimit/ratelimit/config/yamlcfg"
-	"github.com/ratelimit/ratelimit/pkg/limiter"
 )
 
 // file is the configuration itself, before its includes are added to it.
 type file struct {
 	cfg      *Config
 	includes []include
-	plans    []yamlcfg.Entry[*limiter.Limits]
+	plans    []yamlcfg.Entry[level]
 	limits   levels
 	sealing  []sealingKey // of reservations
 	webhook  webhook
@@ -33,7 +32,7 @@ func (f *file) schema() yamlcfg.Schema {
 		)),
 		key("headers", "[headers](headers.md) of an answer, in any order; `[]` = none", headers(&c.Headers, &f.openAI)),
 		key("include", "[more files](#several-files) with domains", yamlcfg.List[include]{Out: &f.includes, Item: (*include).schema}),
-		key("plans", "limits by names for rules, `limits: paid` or `limits: \"{plan}\"`", yamlcfg.Dict[*limiter.Limits]{Out: &f.plans, What: "a plan", Item: limits}),
+		key("plans", "limits by names for rules, `limits: paid` or `limits: \"{plan}\"`", yamlcfg.Dict[level]{Out: &f.plans, What: "a plan", Item: (*level).plan}),
 		key("limits", "limits by level", f.limits.schema()),
 		key("unmatched", "for descriptors without a rule and unknown domains", yamlcfg.OneOf(&c.DenyUnknown, yamlcfg.As("allow", false), yamlcfg.As("deny", true))),
 		key("domains", "the domains", domains(&f.domains)),

@@ -23,6 +23,9 @@ type level struct {
 
 func (l *level) schema() yamlcfg.Schema { return limitsSchema{&l.limits, &l.budgets} }
 
+// plan is limits without budgets.
+func (l *level) plan() yamlcfg.Schema { return limits(&l.limits) }
+
 type entity struct {
 	parent  string
 	cascade bool
@@ -48,35 +51,26 @@ func (e *entity) schema() yamlcfg.Schema {
 // static puts the limits and entities into the fields that the limiter reads.
 func (s *levels) static(out *limiter.Static) {
 	out.System = s.system.limits
-	out.Resources = byName(limitsOf(s.resources))
+	out.Resources = byName(s.resources)
 	out.Entities = make(map[string]limiter.StaticEntity, len(s.entities))
 	for _, e := range s.entities {
-		out.Entities[e.Name] = limiter.StaticEntity{Parent: e.Value.parent, Cascade: e.Value.cascade, Limits: byName(limitsOf(e.Value.limits))}
+		out.Entities[e.Name] = limiter.StaticEntity{Parent: e.Value.parent, Cascade: e.Value.cascade, Limits: byName(e.Value.limits)}
 	}
 }
 
-func byName(entries []yamlcfg.Entry[*limiter.Limits]) map[string]*limiter.Limits {
-	m := make(map[string]*limiter.Limits, len(entries))
-	for _, e := range entries {
-		m[e.Name] = e.Value
+func byName(all []yamlcfg.Entry[level]) map[string]*limiter.Limits {
+	m := make(map[string]*limiter.Limits, len(all))
+	for _, l := range all {
+		m[l.Name] = l.Value.limits
 	}
 	return m
 }
 
-// limitsOf returns the limits of levels.
-func limitsOf(all []yamlcfg.Entry[level]) []yamlcfg.Entry[*limiter.Limits] {
-	limits := make([]yamlcfg.Entry[*limiter.Limits], len(all))
-	for i, l := range all {
-		limits[i] = yamlcfg.Entry[*limiter.Limits]{Name: l.Name, Path: l.Path, Value: l.Value.limits}
-	}
-	return limits
-}
-
 // all returns the limits at every level, each with its path.
-func (s *levels) all() []yamlcfg.Entry[*limiter.Limits] {
-	all := limitsOf(append([]yamlcfg.Entry[level]{{Path: "limits.system", Value: s.system}}, s.resources...))
+func (s *levels) all() []yamlcfg.Entry[level] {
+	all := append([]yamlcfg.Entry[level]{{Path: "limits.system", Value: s.system}}, s.resources...)
 	for _, e := range s.entities {
-		all = append(all, limitsOf(e.Value.limits)...)
+		all = append(all, e.Value.limits...)
 	}
 	return all
 }

@@ -9,15 +9,6 @@ import (
 	"github.com/ratelimit/ratelimit/pkg/limiter"
 )
 
-// warner reports legal settings that are probably mistakes.
-type warner struct {
-	*yamlcfg.Report
-
-	consumed map[string]bool // names of the limits that rules consume
-	resolves map[string]bool // names of the limits at any level of the file
-	shared   map[string]bool // names of the limits of resources and of the system
-}
-
 // warnings warns of
 // - domains without rules.
 // - limits that are consumed and given nowhere, or that hold less than is consumed.
@@ -26,24 +17,17 @@ type warner struct {
 // - headers that are never sent.
 // - leases and a directory that are not used.
 func (f *file) warnings(r *yamlcfg.Report, specs []descriptor.DomainSpec) {
-	w := warner{Report: r, consumed: map[string]bool{}, resolves: map[string]bool{}, shared: map[string]bool{}}
-	levels := f.limits.all()
-	for _, l := range levels {
-		for i := range l.Value.Len() {
-			w.resolves[l.Value.At(i).Name] = true
-			if !strings.HasPrefix(l.Path, "limits.entities") {
-				w.shared[l.Value.At(i).Name] = true
-			}
-		}
-	}
+	w := newWarner(r, f, specs)
 	w.ruleless(specs)
-	w.takes(specs, w.unresolved)
-	w.amounts(f, specs)
-	w.parents(f, specs)
-	for _, l := range append(levels, f.plans...) {
-		w.budgets(l.Path, l.Value)
+	w.unresolved()
+	w.amounts()
+	w.parents()
+	for _, l := range append(f.limits.all(), f.plans...) {
+		w.budgets(l.Path, l.Value.limits)
 	}
-	w.takes(specs, func(t *descriptor.TakeSpec) { w.budgets(t.Path+".limits", t.Limits) })
+	for _, t := range w.takes {
+		w.budgets(t.Path+".limits", t.Limits)
+	}
 	for i := range specs {
 		w.treeBudgets(specs[i].Tree)
 	}
@@ -62,7 +46,7 @@ func (f *file) warnings(r *yamlcfg.Report, specs []descriptor.DomainSpec) {
 }
 
 // ruleless warns of domains that limit nothing.
-func (w warner) ruleless(specs []descriptor.DomainSpec) {
+func (w *warner) ruleless(specs []descriptor.DomainSpec) {
 	for i := range specs {
 		if s := &specs[i]; len(s.Rules) == 0 && len(s.Tree) == 0 && !s.DenyUnknown {
 			w.Warn(w.Find(s.Path), "the domain %s has no rules: nothing in it is limited", s.Domain)
@@ -70,27 +54,13 @@ func (w warner) ruleless(specs []descriptor.DomainSpec) {
 	}
 }
 
-func (warner) takes(specs []descriptor.DomainSpec, visit func(*descriptor.TakeSpec)) {
-	for i := range specs {
-		for j := range specs[i].Rules {
-			for k := range specs[i].Rules[j].Takes {
-				visit(&specs[i].Rules[j].Takes[k])
-			}
-		}
-	}
-}
-
 // unresolved warns of consumed limits that only the store can give.
-func (w warner) unresolved(t *descriptor.TakeSpec) {
-	own := t.Limits != nil || t.Plan != ""
-	kind := ".consume"
-	if t.Reserve {
-		kind = ".reserve"
-	}
-	for _, c := range t.Consume {
-		w.consumed[c.Limit] = true
-		if !own && !w.resolves[c.Limit] {
-			w.Warn(w.Find(yamlcfg.Join(t.Path+kind, c.Limit)), "no level under limits has %s: unless stored limits provide it, requests of the rule are denied as not configured", c.Limit)
+func (w *warner) unresolved() {
+	for _, t := range w.takes {
+		for _, c := range t.Consume {
+			if t.Limits == nil && t.Plan == "" && !w.resolves[c.Limit] {
+				w.Warn(w.Find(yamlcfg.Join(t.amounts, c.Limit)), "no level under limits has %s: unless stored limits provide it, requests of the rule are denied as not configured", c.Limit)
+			}
 		}
 	}
 }
@@ -100,7 +70,7 @@ const budgetPeriod = day
 
 // budgets warns of consumed limits of a day and longer without a smaller burst. Such a burst shows
 // that its author knows that the limit does not start anew each period.
-func (w warner) budgets(path string, limits *limiter.Limits) {
+func (w *warner) budgets(path string, limits *limiter.Limits) {
 	for i := range limits.Len() {
 		l := limits.At(i)
 		if w.consumed[l.Name] && l.RefillPeriod >= budgetPeriod && l.Capacity >= l.RefillAmount {
@@ -112,7 +82,7 @@ func (w warner) budgets(path string, limits *limiter.Limits) {
 
 // treeBudgets does the same for limits of envoyproxy/ratelimit, whose counters start anew in each
 // of their units.
-func (w warner) treeBudgets(tree []descriptor.TreeSpec) {
+func (w *warner) treeBudgets(tree []descriptor.TreeSpec) {
 	for i := range tree {
 		s := &tree[i]
 		w.treeBudgets(s.Children)
