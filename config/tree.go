@@ -24,7 +24,7 @@ func branch(out *descriptor.TreeSpec, levels int) yamlcfg.Schema {
 			n.Unsound[out.Path] = true
 		}}
 	}
-	return yamlcfg.Object{Title: "descriptor", Keys: []yamlcfg.Key{
+	return yamlcfg.Object{Title: "descriptor", Needs: []string{"key"}, Keys: []yamlcfg.Key{
 		key("key", "key of an entry", yamlcfg.Name(&out.Key)),
 		key("value", "its value; `*` is any run of bytes", yamlcfg.Literal(&out.Value)),
 		key("rate_limit", "the limit, if this is the last entry", treeLimit(&out.Limit)),
@@ -52,7 +52,7 @@ func without(why string) yamlcfg.Schema {
 func treeLimit(out **descriptor.TreeLimitSpec) yamlcfg.Schema {
 	l, requests := &descriptor.TreeLimitSpec{}, int64(-1)
 	replaced := func(out *string) yamlcfg.Schema {
-		return yamlcfg.Object{Title: "rate_limit.replaces", Keys: []yamlcfg.Key{key("name", "name of such a limit", yamlcfg.Name(out))}}
+		return yamlcfg.Object{Title: "rate_limit.replaces", Needs: []string{"name"}, Keys: []yamlcfg.Key{key("name", "name of such a limit", yamlcfg.Name(out))}}
 	}
 	return yamlcfg.Object{Title: "rate_limit", Keys: []yamlcfg.Key{
 		key("unit", "in any case of letters", yamlcfg.Name(&l.Unit)),

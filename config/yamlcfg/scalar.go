@@ -126,7 +126,7 @@ func OneOf[T comparable](out *T, words ...Word[T]) Schema {
 // Integer is a whole number within bounds.
 func Integer[T int | int64](out *T, least, most int64) Schema {
 	shape := numbers("integer", least*1000, most*1000)
-	if n := int64(*out); n > 0 && n >= least && n <= most {
+	if n := int64(*out); n >= least && n <= most {
 		shape.Default = n
 	}
 	return Scalar{Of: shape, Read: func(n Node) {
@@ -141,7 +141,11 @@ func Integer[T int | int64](out *T, least, most int64) Schema {
 
 // Thousandths is a number with at most three decimals, times 1000.
 func Thousandths(out *int64, least, most int64) Schema {
-	return Scalar{Of: numbers("number", least, most), Read: func(n Node) {
+	shape := numbers("number", least, most)
+	if *out > 0 && *out >= least {
+		shape.Default = json.Number(Decimal(*out))
+	}
+	return Scalar{Of: shape, Read: func(n Node) {
 		x, ok := parseThousandths(n.Raw())
 		if !ok || !n.Is("!!int", "!!float") || x < least || x > most {
 			n.Failf("must be a number, %s to %s with at most three decimals, not %s", Decimal(least), Decimal(most), n.Describe())
