@@ -34,15 +34,10 @@ type Config struct {
 	Files    []string         // every file read, in order; the configuration itself first, if it is one
 	Hash     string           // SHA-256 over the names and contents of Files, in hexadecimal
 
-	origin   origin
-	ruleless map[string]bool // domains without a list of rules; a file that was cut off has such a domain
-}
-
-// origin is the state of the files behind a Config: the settings that take effect only at the start
-// of the program, and the files themselves. Later changes of the Config do not change it.
-type origin struct {
+	// The state of the files behind the Config. Later changes of the Config do not change it.
 	settings []setting
 	seen     seen
+	ruleless map[string]bool // domains without a list of rules; a file that was cut off has such a domain
 }
 
 // setting is a part of a Config that takes effect only when the program starts.
@@ -79,7 +74,7 @@ func (c *Config) remember(r *yamlcfg.Report) {
 			at = yamlcfg.Place{File: r.Find("").File, Path: s.path}
 		}
 		s.at = at
-		c.origin.settings = append(c.origin.settings, s)
+		c.settings = append(c.settings, s)
 	}
 }
 

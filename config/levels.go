@@ -24,7 +24,7 @@ type level struct {
 func (l *level) schema() yamlcfg.Schema { return limitsSchema{&l.limits, &l.budgets} }
 
 // plan is limits without budgets.
-func (l *level) plan() yamlcfg.Schema { return limits(&l.limits) }
+func (l *level) plan() yamlcfg.Schema { return limitsSchema{out: &l.limits} }
 
 type entity struct {
 	parent  string

@@ -5,16 +5,13 @@ import (
 	"github.com/ratelimit/ratelimit/pkg/limiter"
 )
 
-// limits is a mapping of names to limits without budgets. After a mistake every name stands for an
-// unlimited limit, so that references to it are not reported too.
-func limits(out **limiter.Limits) yamlcfg.Schema { return limitsSchema{out: out} }
-
 // ReadLimits reads limits by name, with their budgets, in the form that the configuration has.
 func ReadLimits(n yamlcfg.Node, out **limiter.Limits, budgets **limiter.Budgets) {
 	limitsSchema{out, budgets}.Decode(n)
 }
 
-// limitsSchema is a mapping of names to limits.
+// limitsSchema is a mapping of names to limits. After a mistake every name stands for an unlimited
+// limit, so that references to it are not reported too.
 type limitsSchema struct {
 	out     **limiter.Limits
 	budgets **limiter.Budgets // nil = budgets cannot stand here

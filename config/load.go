@@ -55,7 +55,7 @@ type Options struct {
 // error too.
 func Load(path string, o Options) (*Config, error) {
 	l := load(HostFS{}, filepath.ToSlash(path), nil, o)
-	l.cfg.origin.seen = newSeen(l.read)
+	l.cfg.seen = newSeen(l.read)
 	return l.result()
 }
 
@@ -63,11 +63,14 @@ func Load(path string, o Options) (*Config, error) {
 // It reads includes from files, relative to the directory of name; with nil files it includes
 // nothing.
 func Parse(name string, data []byte, files fs.FS) (*Config, error) {
+	return parse(name, data, files, Options{})
+}
+
+func parse(name string, data []byte, files fs.FS, o Options) (*Config, error) {
 	if data == nil {
 		data = []byte{}
 	}
-	l := load(files, cmp.Or(name, "ratelimit.yaml"), data, Options{})
-	return l.result()
+	return load(files, cmp.Or(name, "ratelimit.yaml"), data, o).result()
 }
 
 // LoadBudgets is [Load] for a program that only watches budgets. It reads no keys of reservations:
@@ -80,10 +83,7 @@ func LoadBudgets(path string) (*Config, error) {
 // ParseBudgets is [LoadBudgets] for a configuration in memory. It reads no file: the key of the
 // webhook must be text. It leaves out files that the configuration includes, with a warning.
 func ParseBudgets(name string, data []byte) (*Config, error) {
-	if data == nil {
-		data = []byte{}
-	}
-	return load(nil, cmp.Or(name, "ratelimit.yaml"), data, Options{budgets: true}).result()
+	return parse(name, data, nil, Options{budgets: true})
 }
 
 // loaded is the result of one attempt to load.

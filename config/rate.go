@@ -43,18 +43,11 @@ func ParseRate(s string) (limiter.Limit, error) {
 }
 
 func parsePeriod(s string) (time.Duration, error) {
-	switch s {
-	case "second":
-		return time.Second, nil
-	case "minute":
-		return time.Minute, nil
-	case "hour":
-		return time.Hour, nil
-	case "day":
-		return day, nil
-	case "week":
-		return 7 * day, nil
-	case "month", "year":
+	units := map[string]time.Duration{"second": time.Second, "minute": time.Minute, "hour": time.Hour, "day": day, "week": 7 * day}
+	if period, ok := units[s]; ok {
+		return period, nil
+	}
+	if s == "month" || s == "year" {
 		return 0, fmt.Errorf("a %s has no fixed length: write hours, such as 720h for 30 days", s)
 	}
 	d, err := time.ParseDuration(s)

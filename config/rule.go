@@ -2,6 +2,7 @@ package config
 
 import (
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/ratelimit/ratelimit/config/yamlcfg"
@@ -54,7 +55,10 @@ func (r *rule) finish(n yamlcfg.Node) {
 			continue
 		}
 		m.Value.Path = m.Path
-		m.Value.Key, m.Value.Optional = cutOptional(m.Name)
+		m.Value.Key, m.Value.Optional = strings.CutSuffix(m.Name, "?")
+		if m.Value.Key == "" { // a key that is just a '?'
+			m.Value.Key, m.Value.Optional = m.Name, false
+		}
 		r.spec.Match = append(r.spec.Match, m.Value)
 	}
 	r.spec.Settle = specs(r.settle)
@@ -65,14 +69,6 @@ func (r *rule) finish(n yamlcfg.Node) {
 	for _, t := range append([]take{r.flat}, r.takes...) {
 		r.spec.Takes = append(r.spec.Takes, t.specs()...)
 	}
-}
-
-// cutOptional cuts the '?' off the key of an entry that may be absent.
-func cutOptional(key string) (string, bool) {
-	if last := len(key) - 1; last > 0 && key[last] == '?' {
-		return key[:last], true
-	}
-	return key, false
 }
 
 // match is a pattern for a value: text, {regex: …} or {cidr: …}.

@@ -54,7 +54,7 @@ func (t *take) specs() []descriptor.TakeSpec {
 // planOrLimits is limits, or a template for the name of a plan.
 func planOrLimits(out *descriptor.TakeSpec) yamlcfg.Schema {
 	plan := yamlcfg.Name(&out.Plan)
-	return yamlcfg.Either{Mapping: limits(&out.Limits), Other: yamlcfg.Scalar{Of: *plan.Shape(), Read: func(n yamlcfg.Node) {
+	return yamlcfg.Either{Mapping: limitsSchema{out: &out.Limits}, Other: yamlcfg.Scalar{Of: *plan.Shape(), Read: func(n yamlcfg.Node) {
 		if !n.Is("!!str") {
 			n.Failf(`must be the name of a plan, such as "{plan}", or limits, such as {rpm: 100/minute}, not %s`, n.Describe())
 			return

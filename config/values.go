@@ -39,17 +39,13 @@ func overdraw(out *descriptor.Overdraw) yamlcfg.Schema {
 
 // limitName is the name of a limit.
 func limitName(out *string) yamlcfg.Schema {
-	return yamlcfg.Scalar{Of: *yamlcfg.Name(out).Shape(), Read: func(n yamlcfg.Node) {
-		var s string
-		yamlcfg.Name(&s).Decode(n)
-		if s == "" {
-			return
-		}
-		if err := validLimitName(s); err != nil {
+	name := yamlcfg.Name(out)
+	return yamlcfg.Scalar{Of: *name.Shape(), Read: func(n yamlcfg.Node) {
+		name.Decode(n)
+		if err := validLimitName(*out); err != nil && *out != "" {
 			n.Failf("%s", err)
-			return
+			*out = ""
 		}
-		*out = s
 	}}
 }
 

@@ -53,9 +53,9 @@ type watcher struct {
 	events   *fsnotify.Watcher // nil = the system cannot watch directories
 	includes []include
 	keys     []string
-	last     string  // hash of the files that were last delivered, valid or not; "" = none yet
-	seen     seen    // the files of that delivery
-	started  *origin // the configuration at the start of the program; nil = not known yet
+	last     string    // hash of the files that were last delivered, valid or not; "" = none yet
+	seen     seen      // the files of that delivery
+	started  []setting // of the configuration at the start of the program; nil = not known yet
 	settling settling
 	missing  missing
 }
@@ -67,7 +67,7 @@ func newWatcher(path string, o Options, apply func(*Config, error)) *watcher {
 	o.Poll = cmp.Or(o.Poll, 3*time.Second)
 	w := &watcher{fsys: HostFS{}, path: path, options: o, apply: apply}
 	if c := o.Current; c != nil {
-		w.last, w.seen, w.started = c.Hash, c.origin.seen, &c.origin
+		w.last, w.seen, w.started = c.Hash, c.seen, c.settings
 		w.missing.use(c)
 	}
 	return w
@@ -117,7 +117,7 @@ func (w *watcher) reload(now time.Time) time.Time {
 	}
 	if hash(read) == w.last && len(w.missing.since) == 0 {
 		w.settling.waiting = nil
-		return w.again(now, w.watch(read, found.dirs))
+		return w.watch(now, read, found.dirs)
 	}
 	return w.load(now, false)
 }
@@ -129,7 +129,7 @@ func (w *watcher) reload(now time.Time) time.Time {
 func (w *watcher) load(now time.Time, asked bool) time.Time {
 	l := load(w.fsys, w.path, nil, w.options)
 	w.includes, w.keys = l.includes, l.keys
-	again := w.again(now, w.watch(l.read, l.dirs))
+	again := w.watch(now, l.read, l.dirs)
 	first := w.last == ""
 	if l.hash == w.last && len(w.missing.since) == 0 && !asked {
 		return again
@@ -180,7 +180,7 @@ func (w *watcher) deliver(cfg *Config, err error, first bool) {
 	}
 	w.missing.use(cfg)
 	if w.started == nil {
-		w.started = &cfg.origin
+		w.started = cfg.settings
 	}
 	if first {
 		return // the program runs with it
@@ -188,13 +188,6 @@ func (w *watcher) deliver(cfg *Config, err error, first bool) {
 	cfg.Warnings = append(cfg.Warnings, cfg.restart(w.started)...)
 	cfg.Warnings.Sort()
 	w.apply(cfg, nil)
-}
-
-func (w *watcher) again(now time.Time, more bool) time.Time {
-	if !more {
-		return time.Time{}
-	}
-	return now.Add(w.options.Debounce)
 }
 
 // earliest returns the earlier of two times. A zero time counts as none.
@@ -205,11 +198,11 @@ func earliest(a, b time.Time) time.Time {
 	return a
 }
 
-// watch watches the directories of the files, and no others. It reports whether some of them were
-// not watched before.
-func (w *watcher) watch(read []source, more []string) (isNew bool) {
+// watch watches the directories of the files, and no others. It returns when to read the files
+// again: soon where some directories were not watched before, otherwise never.
+func (w *watcher) watch(now time.Time, read []source, more []string) (again time.Time) {
 	if w.events == nil {
-		return false
+		return again
 	}
 	var dirs []string
 	for _, s := range read {
@@ -223,7 +216,7 @@ func (w *watcher) watch(read []source, more []string) (isNew bool) {
 	before := w.events.WatchList()
 	for _, dir := range dirs { // also those that are watched: another directory may have their name now
 		if err := w.events.Add(dir); err == nil && !slices.Contains(before, dir) {
-			isNew = true
+			again = now.Add(w.options.Debounce)
 		}
 	}
 	for _, dir := range before {
@@ -231,15 +224,15 @@ func (w *watcher) watch(read []source, more []string) (isNew bool) {
 			_ = w.events.Remove(dir) // it may be gone, and its watch with it
 		}
 	}
-	return isNew
+	return again
 }
 
 // restart returns a warning for each setting that differs from the start of the program and takes
 // effect only at the next start.
-func (c *Config) restart(started *origin) yamlcfg.Problems {
+func (c *Config) restart(started []setting) yamlcfg.Problems {
 	var found yamlcfg.Problems
-	for i, now := range c.origin.settings {
-		if reflect.DeepEqual(now.value, started.settings[i].value) {
+	for i, now := range c.settings {
+		if reflect.DeepEqual(now.value, started[i].value) {
 			continue
 		}
 		p := now.at.Problem("has changed since the start of the program: it takes effect at the next start")

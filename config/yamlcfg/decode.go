@@ -3,6 +3,7 @@ package yamlcfg
 import (
 	"bytes"
 	"errors"
+	"fmt"
 	"io"
 	"regexp"
 	"strconv"
@@ -134,11 +135,9 @@ type pair struct {
 	value *yaml.Node
 }
 
-// mapping returns the keys of a mapping in the order of the file, each once. A missing value is an
+// pairs returns the keys of a mapping in the order of the file, each once. A missing value is an
 // empty mapping.
-func (n Node) mapping() []pair { return n.merged(maxMerges) }
-
-func (n Node) merged(merges int) []pair {
+func (n Node) pairs(merges int) []pair {
 	if n.Empty() {
 		return nil
 	}
@@ -165,7 +164,11 @@ func (n Node) merged(merges int) []pair {
 		}
 		at := Node{n.Decoder, key, Join(n.path, key.Value)}
 		if first, ok := lines[key.Value]; ok {
-			n.twice(at, first)
+			text := fmt.Sprintf("the key %q is given twice", key.Value)
+			if n.hidden[key] {
+				at.path, text = n.path, "has a key twice"
+			}
+			at.Failf("%s; it stands at line %d already: remove one", text, first)
 			continue
 		}
 		lines[key.Value] = key.Line
@@ -189,7 +192,7 @@ func (n Node) merge(pairs []pair, have map[string]int, from Node, merges int) []
 			from.Failf("mappings are merged in a circle, or more than %d deep: write the keys out in place of <<", maxMerges-1)
 			return pairs
 		}
-		for _, p := range n.spend(m, n.path).merged(merges) {
+		for _, p := range n.spend(m, n.path).pairs(merges) {
 			if _, ok := have[p.name]; !ok {
 				have[p.name] = p.key.yaml.Line
 				pairs = append(pairs, p)
@@ -197,14 +200,4 @@ func (n Node) merge(pairs []pair, have map[string]int, from Node, merges int) []
 		}
 	}
 	return pairs
-}
-
-// twice reports a key of the mapping that an earlier line has already.
-func (n Node) twice(key Node, first int) {
-	if n.hidden[key.yaml] {
-		key.path = n.path
-		key.Failf("has a key twice; it stands at line %d already: remove one", first)
-		return
-	}
-	key.Failf("the key %q is given twice; it stands at line %d already: remove one", key.Raw(), first)
 }

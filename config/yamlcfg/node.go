@@ -103,7 +103,7 @@ func (n Node) Fields(fields ...Field) {
 // Entries reads a mapping whose keys are names that the user chooses, in the order of the file.
 // thing is the kind of thing that the keys name, such as "an entity".
 func (n Node) Entries(thing string, each func(name string, value Node)) {
-	pairs := n.mapping()
+	pairs := n.pairs(maxMerges)
 	for _, p := range pairs {
 		if p.name == "" {
 			p.key.Failf("the name of %s must not be empty", thing)

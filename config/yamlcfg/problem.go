@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
-	"strconv"
 	"strings"
 )
 
@@ -27,22 +26,17 @@ type Problem struct {
 
 // String returns the problem in one line, "file:line: path: text".
 func (p Problem) String() string {
-	var b strings.Builder
-	b.WriteString(p.File)
-	if p.Line > 0 {
-		b.WriteByte(':')
-		b.WriteString(strconv.Itoa(p.Line))
-	}
-	b.WriteString(": ")
-	if p.Warning {
-		b.WriteString("warning: ")
-	}
+	text := p.Text
 	if p.Path != "" {
-		b.WriteString(p.Path)
-		b.WriteString(": ")
+		text = p.Path + ": " + text
 	}
-	b.WriteString(p.Text)
-	return b.String()
+	if p.Warning {
+		text = "warning: " + text
+	}
+	if p.Line > 0 {
+		return fmt.Sprintf("%s:%d: %s", p.File, p.Line, text)
+	}
+	return p.File + ": " + text
 }
 
 // Problems are sorted by file and line. As an error they are one line each.

@@ -96,7 +96,7 @@ func (o Object) Then(check func(n Node, sound bool)) Object {
 func (o Object) Decode(n Node) {
 	before := n.Failures()
 	have := make(map[string]bool, len(o.Keys))
-	for _, p := range n.mapping() {
+	for _, p := range n.pairs(maxMerges) {
 		i := slices.IndexFunc(o.Keys, func(k Key) bool { return k.Name == p.name })
 		if i < 0 {
 			o.unknown(p, n)
@@ -202,7 +202,7 @@ const longestName = 24
 
 // Decode reads the entries in the order of the file.
 func (m Dict[T]) Decode(n Node) {
-	pairs := n.mapping()
+	pairs := n.pairs(maxMerges)
 	*m.Out = make([]Entry[T], 0, len(pairs))
 	for _, p := range pairs {
 		if n.hidden[p.key.yaml] && len(p.name) > longestName { // it may be a secret in the place of a name
