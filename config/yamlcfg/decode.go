@@ -3,7 +3,6 @@ package yamlcfg
 import (
 	"bytes"
 	"errors"
-	"fmt"
 	"io"
 	"regexp"
 	"strconv"
@@ -14,26 +13,6 @@ import (
 // aliasBudget is how many values a file may have beyond one for each of its bytes. Only aliases of
 // aliases make more.
 const aliasBudget = 100_000
-
-// maxMerges bounds how deep merge keys ("<<") may refer to one another.
-const maxMerges = 16
-
-// Decoder reads one file. It goes on after a mistake, to find all of them.
-type Decoder struct {
-	*Report
-
-	file   string
-	scope  string // put before the paths of an included file, so that paths are unique
-	budget int    // values left
-
-	hidden map[*yaml.Node]bool // values whose text no problem repeats, see Confidential
-}
-
-// NewDecoder returns the decoder of a file, which adds to a report.
-func NewDecoder(r *Report, file, scope string) *Decoder {
-	r.places[scope] = Place{File: file}
-	return &Decoder{Report: r, file: file, scope: scope, hidden: make(map[*yaml.Node]bool)}
-}
 
 // Parse reads the one document of a file. It returns false when there is nothing to decode: the
 // file is empty, or the mistake is reported.
@@ -105,99 +84,17 @@ func (d *Decoder) document(dec *yaml.Decoder, data []byte) (doc *yaml.Node, ok b
 	return nil, false
 }
 
-// value returns the value at a path, and remembers its place.
-func (d *Decoder) value(node *yaml.Node, path string) Node {
-	n := d.spend(node, path)
-	d.places[n.Path()] = n.Where()
-	return n
+// Field is a known key of a mapping, and the reader of its value.
+type Field struct {
+	Name string
+	Read func(Node)
 }
 
-// spend returns the value at a path, or an empty one when the budget is spent.
-func (d *Decoder) spend(node *yaml.Node, path string) Node {
-	n := Node{d, node, path}
-	d.budget--
-	if d.budget == 0 {
-		d.Incomplete = true
-		d.Fail(n.Where(), "aliases make the file too large: use fewer, or write their values out")
+// Fields reads a mapping of known keys. Other keys are mistakes.
+func (n Node) Fields(fields ...Field) {
+	o := Object{Keys: make([]Key, len(fields))}
+	for i, f := range fields {
+		o.Keys[i] = Key{Name: f.Name, Schema: Scalar{Read: f.Read}}
 	}
-	if d.budget <= 0 {
-		n.yaml = &yaml.Node{Kind: yaml.ScalarNode, Tag: "!!null", Line: node.Line, Column: node.Column}
-	} else if node.Kind == yaml.AliasNode {
-		n.yaml = node.Alias
-	}
-	return n
-}
-
-// pair is a key of a mapping and its value.
-type pair struct {
-	name  string
-	key   Node
-	value *yaml.Node
-}
-
-// pairs returns the keys of a mapping in the order of the file, each once. A missing value is an
-// empty mapping.
-func (n Node) pairs(merges int) []pair {
-	if n.Empty() {
-		return nil
-	}
-	if !n.IsMapping() {
-		n.Failf("must be a mapping of keys to values, not %s", n.Describe())
-		return nil
-	}
-	pairs := make([]pair, 0, n.Size()/2)
-	lines := make(map[string]int, n.Size()/2)
-	var merge []*yaml.Node
-	for i := 0; i+1 < n.Size(); i += 2 {
-		key, value := n.yaml.Content[i], n.yaml.Content[i+1]
-		if key.Kind == yaml.AliasNode {
-			key = key.Alias
-		}
-		if key.Kind != yaml.ScalarNode {
-			at := Node{n.Decoder, key, n.path}
-			at.Failf("a key must be text, not %s", at.Describe())
-			continue
-		}
-		if key.Tag == "!!merge" {
-			merge = append(merge, value)
-			continue
-		}
-		at := Node{n.Decoder, key, Join(n.path, key.Value)}
-		if first, ok := lines[key.Value]; ok {
-			text := fmt.Sprintf("the key %q is given twice", key.Value)
-			if n.hidden[key] {
-				at.path, text = n.path, "has a key twice"
-			}
-			at.Failf("%s; it stands at line %d already: remove one", text, first)
-			continue
-		}
-		lines[key.Value] = key.Line
-		pairs = append(pairs, pair{key.Value, at, value})
-	}
-	for _, value := range merge {
-		pairs = n.merge(pairs, lines, n.spend(value, n.path), merges-1)
-	}
-	return pairs
-}
-
-// merge adds the pairs of the mappings that a merge key names, except those whose key is there
-// already. Their path is that of the mapping with the merge key.
-func (n Node) merge(pairs []pair, have map[string]int, from Node, merges int) []pair {
-	mappings := []*yaml.Node{from.yaml}
-	if from.IsList() {
-		mappings = from.yaml.Content
-	}
-	for _, m := range mappings {
-		if merges == 0 {
-			from.Failf("mappings are merged in a circle, or more than %d deep: write the keys out in place of <<", maxMerges-1)
-			return pairs
-		}
-		for _, p := range n.spend(m, n.path).pairs(merges) {
-			if _, ok := have[p.name]; !ok {
-				have[p.name] = p.key.yaml.Line
-				pairs = append(pairs, p)
-			}
-		}
-	}
-	return pairs
+	o.Decode(n)
 }

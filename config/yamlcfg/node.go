@@ -9,6 +9,26 @@ import (
 	"gopkg.in/yaml.v3"
 )
 
+// maxMerges bounds how deep merge keys ("<<") may refer to one another.
+const maxMerges = 16
+
+// Decoder reads one file. It goes on after a mistake, to find all of them.
+type Decoder struct {
+	*Report
+
+	file   string
+	scope  string // put before the paths of an included file, so that paths are unique
+	budget int    // values left
+
+	hidden map[*yaml.Node]bool // values whose text no problem repeats, see Confidential
+}
+
+// NewDecoder returns the decoder of a file, which adds to a report.
+func NewDecoder(r *Report, file, scope string) *Decoder {
+	r.places[scope] = Place{File: file}
+	return &Decoder{Report: r, file: file, scope: scope, hidden: make(map[*yaml.Node]bool)}
+}
+
 // Node is a value in a file, and the decoder that reads it.
 type Node struct {
 	*Decoder
@@ -83,21 +103,6 @@ func (n Node) Given(keys ...string) bool {
 		_, ok := n.places[n.Below(key)]
 		return ok
 	})
-}
-
-// Field is a known key of a mapping, and the reader of its value.
-type Field struct {
-	Name string
-	Read func(Node)
-}
-
-// Fields reads a mapping of known keys. Other keys are mistakes.
-func (n Node) Fields(fields ...Field) {
-	o := Object{Keys: make([]Key, len(fields))}
-	for i, f := range fields {
-		o.Keys[i] = Key{Name: f.Name, Schema: Scalar{Read: f.Read}}
-	}
-	o.Decode(n)
 }
 
 // Entries reads a mapping whose keys are names that the user chooses, in the order of the file.
@@ -176,26 +181,99 @@ func (n Node) Describe() string {
 	}
 }
 
-// MaxQuoted bounds how many bytes of a value a problem repeats.
-const MaxQuoted = 80
-
-// Shorten cuts the middle out of text that is too long.
-func Shorten(s string, most int) string {
-	if len(s) <= most {
-		return s
-	}
-	return strings.ToValidUTF8(s[:most/2], "") + "…" + strings.ToValidUTF8(s[len(s)-most/2:], "")
+// value returns the value at a path, and remembers its place.
+func (d *Decoder) value(node *yaml.Node, path string) Node {
+	n := d.spend(node, path)
+	d.places[n.Path()] = n.Where()
+	return n
 }
 
-// Join appends a key to a path. A key that would make the path ambiguous is quoted.
-func Join(path, key string) string {
-	if key == "" || strings.ContainsFunc(key, func(r rune) bool {
-		return r <= ' ' || r == 0x7f || r == '.' || r == '"' || r == '[' || r == ']'
-	}) {
-		key = strconv.Quote(key)
+// spend returns the value at a path, or an empty one when the budget is spent.
+func (d *Decoder) spend(node *yaml.Node, path string) Node {
+	n := Node{d, node, path}
+	d.budget--
+	if d.budget == 0 {
+		d.Incomplete = true
+		d.Fail(n.Where(), "aliases make the file too large: use fewer, or write their values out")
 	}
-	if path == "" {
-		return key
+	if d.budget <= 0 {
+		n.yaml = &yaml.Node{Kind: yaml.ScalarNode, Tag: "!!null", Line: node.Line, Column: node.Column}
+	} else if node.Kind == yaml.AliasNode {
+		n.yaml = node.Alias
 	}
-	return path + "." + key
+	return n
+}
+
+// pair is a key of a mapping and its value.
+type pair struct {
+	name  string
+	key   Node
+	value *yaml.Node
+}
+
+// pairs returns the keys of a mapping in the order of the file, each once. A missing value is an
+// empty mapping.
+func (n Node) pairs(merges int) []pair {
+	if n.Empty() {
+		return nil
+	}
+	if !n.IsMapping() {
+		n.Failf("must be a mapping of keys to values, not %s", n.Describe())
+		return nil
+	}
+	pairs := make([]pair, 0, n.Size()/2)
+	lines := make(map[string]int, n.Size()/2)
+	var merge []*yaml.Node
+	for i := 0; i+1 < n.Size(); i += 2 {
+		key, value := n.yaml.Content[i], n.yaml.Content[i+1]
+		if key.Kind == yaml.AliasNode {
+			key = key.Alias
+		}
+		if key.Kind != yaml.ScalarNode {
+			at := Node{n.Decoder, key, n.path}
+			at.Failf("a key must be text, not %s", at.Describe())
+			continue
+		}
+		if key.Tag == "!!merge" {
+			merge = append(merge, value)
+			continue
+		}
+		at := Node{n.Decoder, key, Join(n.path, key.Value)}
+		if first, ok := lines[key.Value]; ok {
+			text := fmt.Sprintf("the key %q is given twice", key.Value)
+			if n.hidden[key] {
+				at.path, text = n.path, "has a key twice"
+			}
+			at.Failf("%s; it stands at line %d already: remove one", text, first)
+			continue
+		}
+		lines[key.Value] = key.Line
+		pairs = append(pairs, pair{key.Value, at, value})
+	}
+	for _, value := range merge {
+		pairs = n.merge(pairs, lines, n.spend(value, n.path), merges-1)
+	}
+	return pairs
+}
+
+// merge adds the pairs of the mappings that a merge key names, except those whose key is there
+// already. Their path is that of the mapping with the merge key.
+func (n Node) merge(pairs []pair, have map[string]int, from Node, merges int) []pair {
+	mappings := []*yaml.Node{from.yaml}
+	if from.IsList() {
+		mappings = from.yaml.Content
+	}
+	for _, m := range mappings {
+		if merges == 0 {
+			from.Failf("mappings are merged in a circle, or more than %d deep: write the keys out in place of <<", maxMerges-1)
+			return pairs
+		}
+		for _, p := range n.spend(m, n.path).pairs(merges) {
+			if _, ok := have[p.name]; !ok {
+				have[p.name] = p.key.yaml.Line
+				pairs = append(pairs, p)
+			}
+		}
+	}
+	return pairs
 }
