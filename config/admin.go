@@ -1,10 +1,16 @@
 package config
 
 import (
+	"errors"
 	"fmt"
 	"net"
 	"net/netip"
+	"regexp"
 	"strings"
+	"unicode"
+	"unicode/utf8"
+
+	"github.com/ratelimit/ratelimit/config/yamlcfg"
 )
 
 // Admin is the listener of administration: backup, restore, and changes of state.
@@ -66,4 +72,70 @@ func (a *Admin) Check() error {
 func IsLoopback(host string) bool {
 	ip, err := netip.ParseAddr(host)
 	return err == nil && ip.Unmap().IsLoopback() || host == "localhost" || strings.HasSuffix(host, ".localhost")
+}
+
+// schema is the listener of administration, which asks for credentials.
+func (a *Admin) schema() yamlcfg.Schema {
+	var tokens []yamlcfg.Entry[AdminToken]
+	return keys(
+		key("address", "the path is relative to the working directory", adminAddress(&a.Address)),
+		key("tls", "[TLS](#tls); required unless the address is a socket or loopback", yamlcfg.Confidential{Schema: a.TLS.schema()}),
+		key("tokens", "tokens by caller; an address with a port needs some, or `tls.client_ca`", yamlcfg.Confidential{Schema: yamlcfg.Dict[AdminToken]{Out: &tokens, What: "a token", Name: principalName, Item: func(t *AdminToken) yamlcfg.Schema {
+			return yamlcfg.Object{Needs: []string{"role", "hash"}, Keys: []yamlcfg.Key{key("role", "the role of the caller", yamlcfg.Enum(&t.Role, AdminRead, AdminOperate, AdminAdminister)), key("hash", "the hash that `ratelimit token` prints", tokenHash(&t.Hash))}}
+		}}}),
+	).Then(func(n yamlcfg.Node, sound bool) {
+		for _, t := range tokens {
+			t.Value.Name = t.Name
+			if t.Value.Hash == "" || t.Value.Role == "" {
+				n.Fail(n.Find(t.Path), "needs role and hash: `ratelimit token` prints a hash")
+				sound = false
+			}
+			a.Tokens = append(a.Tokens, t.Value)
+		}
+		if !sound {
+			return
+		}
+		if err := a.Check(); err != nil {
+			n.Failf("%s", err)
+		}
+	})
+}
+
+// principalName refuses a name that the audit could not tell from another one. The error does not
+// repeat the name, as it may be a token by mistake.
+func principalName(name string) error {
+	if name == "socket" || name[0] == '"' {
+		return errors.New(`a token must not be called socket, as callers of the Unix socket are, nor begin with a quote`)
+	}
+	if !utf8.ValidString(name) || strings.ContainsFunc(name, func(r rune) bool { return !unicode.IsPrint(r) }) {
+		return errors.New("the name of a token must be of printable characters and spaces: it stands in logs and in the audit")
+	}
+	return nil
+}
+
+func adminAddress(out *string) yamlcfg.Schema {
+	return yamlcfg.Scalar{Of: yamlcfg.Shape{Type: []string{"string"}, Pattern: "^(unix:.+|off|.*:[0-9]+)?$"}, Read: func(n yamlcfg.Node) {
+		a := Admin{Address: n.Raw()}
+		_, socket := a.Socket()
+		known := yamlcfg.IsAddress(a.Address) || socket || a.Address == "" || a.Address == AdminOff
+		if !known || !n.Is("!!str") {
+			n.Failf("must be unix:PATH, off, or a host and a port such as 127.0.0.1:8082, not %s", n.Describe())
+			return
+		}
+		*out = a.Address
+	}}
+}
+
+var hashText = regexp.MustCompile(`^sha256:[0-9a-f]{64}$`)
+
+// tokenHash is the hash of a token. A message about a wrong hash does not repeat it, as it may be
+// the token itself.
+func tokenHash(out *string) yamlcfg.Schema {
+	return yamlcfg.Scalar{Of: yamlcfg.Shape{Type: []string{"string"}, Pattern: hashText.String()}, Read: func(n yamlcfg.Node) {
+		if !n.IsScalar() || !hashText.MatchString(n.Raw()) {
+			n.Failf("must be sha256: and 64 hexadecimal digits, as `ratelimit token` prints it, and not the token itself")
+			return
+		}
+		*out = n.Raw()
+	}}
 }

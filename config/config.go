@@ -34,16 +34,10 @@ type Config struct {
 	Files    []string         // every file read, in order; the configuration itself first, if it is one
 	Hash     string           // SHA-256 over the names and contents of Files, in hexadecimal
 
-	origin   origin
-	ruleless map[string]bool // domains without a list of rules; a file that was cut off has such a domain
-}
-
-// origin is the state of the files behind a Config: the settings that take effect only at the start
-// of the program, and the files themselves. Later changes of the Config do not change it.
-type origin struct {
+	// The state of the files behind the Config. Later changes of the Config do not change it.
 	settings []setting
-	read     map[string]fingerprint // of the files that were read, by name; see settle.go
-	links    map[string]bool        // the symbolic links on the way to them
+	seen     seen
+	ruleless map[string]bool // domains without a list of rules; a file that was cut off has such a domain
 }
 
 // setting is a part of a Config that takes effect only when the program starts.
@@ -80,94 +74,14 @@ func (c *Config) remember(r *yamlcfg.Report) {
 			at = yamlcfg.Place{File: r.Find("").File, Path: s.path}
 		}
 		s.at = at
-		c.origin.settings = append(c.origin.settings, s)
+		c.settings = append(c.settings, s)
 	}
-}
-
-// Server says where the program listens.
-type Server struct {
-	GRPC  GRPC
-	HTTP  HTTP
-	Admin Admin
-}
-
-// GRPC is the listener of the Rate Limit Service.
-type GRPC struct {
-	Address          string // host:port; default "0.0.0.0:8081"
-	TLS              TLS
-	MaxConnectionAge time.Duration // 1s to 24h; 0 = connections live on; default 30m
-	MaxConnections   int           // 1 to 1,000,000; default 0: as many as the memory has room for, up to MostConnections
-	MaxInFlight      int           // calls in hand at once, 1 to 1,000,000; default 65,536
-}
-
-// MostConnections is the largest default of GRPC.MaxConnections, however much memory there is.
-const MostConnections = 10_000
-
-// HTTP is the listener of /json, metrics and health.
-type HTTP struct {
-	Address string // host:port; default "127.0.0.1:8080"
-	TLS     TLS
-	PProf   bool // serves /debug/pprof; default false
-
-	// Hosts are the host names that requests may be addressed to, without ports. Requests to
-	// localhost and to IP addresses are always served. Empty = any name, except that a loopback
-	// address then serves only those two; default empty.
-	Hosts   []string
-	Refunds bool // /json gives tokens back; default false
-	Charges bool // /json charges tokens, into debt; default false
-}
-
-// TLS names files in PEM form, relative to the working directory of the program.
-type TLS struct {
-	Cert     string // "" = no TLS
-	Key      string // not empty when Cert is not
-	ClientCA string // clients must show a certificate of these authorities; "" = they need none
-}
-
-// Enabled reports whether the listener speaks TLS.
-func (t TLS) Enabled() bool { return t.Cert != "" }
-
-// Store says which store has the buckets.
-type Store struct {
-	Type     StoreType
-	Embedded Embedded
-	DynamoDB DynamoDB
-}
-
-// StoreType is the kind of a store.
-type StoreType string
-
-// The kinds of stores.
-const (
-	StoreEmbedded StoreType = "embedded"
-	StoreDynamoDB StoreType = "dynamodb"
-)
-
-// Embedded is the store for one node.
-type Embedded struct {
-	Data       string // a directory, relative to the working directory of the program; "" = memory only; default ""
-	MaxBuckets int    // 1 to 1,000,000,000; default 0: as many as the memory has room for; bounds also the memory that decides by limiter.Local
-	NewData    bool   // makes an empty data file where the one of Data is missing; set by the program's flags only
 }
 
 // Decision is how decisions are made. The answers for when the store is unavailable are in
 // Config.Static.
 type Decision struct {
 	Timeout time.Duration // for the store to answer, 1ms to 1m; default 15ms
-}
-
-// Headers are the groups of headers that an answer carries.
-type Headers struct {
-	RetryAfter bool          // retry-after on a denial; default true
-	XRateLimit bool          // x-ratelimit-limit, -remaining and -reset; default true
-	OpenAI     OpenAIHeaders // x-ratelimit-limit-requests and so on; default none
-	IETF       bool          // ratelimit-policy and ratelimit; default false
-}
-
-// OpenAIHeaders are the names of the limits that OpenAI's headers report.
-type OpenAIHeaders struct {
-	Requests string // "" = no headers of requests
-	Tokens   string // "" = no headers of tokens
 }
 
 // Cache is the cache of resolved limits.
@@ -203,11 +117,24 @@ const (
 	LogJSON LogFormat = "json"
 )
 
-func defaults(o Options) *Config {
+func (l *Log) schema() yamlcfg.Schema {
+	return keys(
+		key("level", "least level", yamlcfg.OneOf(&l.Level, yamlcfg.As("info", slog.LevelInfo), yamlcfg.As("debug", slog.LevelDebug),
+			yamlcfg.As("warn", slog.LevelWarn), yamlcfg.As("error", slog.LevelError))),
+		key("format", "form of a line", yamlcfg.Enum(&l.Format, LogText, LogJSON)),
+		key("denials", "[the log of denials](#the-log-of-denials)", keys(
+			key("per_second", "most lines a second; 0 = none", yamlcfg.Integer(&l.Denials.PerSecond, 0, 1000)),
+			key("entity", "how entities are logged", yamlcfg.OneOf(&l.Denials.Whole, yamlcfg.As("masked", false), yamlcfg.As("whole", true))),
+		)),
+	)
+}
+
+// defaults returns the configuration without a file. httpAddress replaces the default; "" = it stays.
+func defaults(httpAddress string) *Config {
 	return &Config{
 		Server: Server{
 			GRPC: GRPC{Address: "0.0.0.0:8081", MaxConnectionAge: 30 * time.Minute, MaxInFlight: 65_536},
-			HTTP: HTTP{Address: cmp.Or(o.HTTPAddress, "127.0.0.1:8080")},
+			HTTP: HTTP{Address: cmp.Or(httpAddress, "127.0.0.1:8080")},
 		},
 		Store: Store{
 			Type:     StoreEmbedded,

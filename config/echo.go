@@ -1,6 +1,7 @@
 package config
 
 import (
+	"regexp"
 	"slices"
 	"strings"
 
@@ -65,17 +66,14 @@ func isAt(path, above string) bool {
 	return ok && (rest == "" || rest[0] == '.' || rest[0] == '[')
 }
 
+var fieldPath = regexp.MustCompile(`^\.?(?:(takes\[\d+\])\.)?([^.[]*)`)
+
 // fieldOf returns the key below the item that a path leads through. holder is the path that has the
 // key: the item itself, or one of its takes.
 func fieldOf(path, item string) (holder, field string) {
-	field = strings.TrimPrefix(path[len(item):], ".")
-	if strings.HasPrefix(field, "takes[") {
-		if i := strings.IndexByte(field, '.'); i >= 0 {
-			item, field = item+"."+field[:i], field[i+1:]
-		}
+	m := fieldPath.FindStringSubmatch(path[len(item):])
+	if m[1] != "" {
+		item += "." + m[1]
 	}
-	if i := strings.IndexAny(field, ".["); i >= 0 {
-		field = field[:i]
-	}
-	return item, field
+	return item, m[2]
 }

@@ -13,10 +13,7 @@ import (
 	"github.com/ratelimit/ratelimit/pkg/descriptor"
 )
 
-const (
-	maxDepth = 32     // bounds how deep directories are searched
-	maxFiles = 10_000 // bounds how many files and directories are read
-)
+const maxDepth = 32 // bounds how deep directories are searched
 
 // include is one item of the include list, or one --rules.
 type include struct {
@@ -26,21 +23,15 @@ type include struct {
 }
 
 func (i *include) schema() yamlcfg.Schema {
-	path := yamlcfg.Scalar{Of: yamlcfg.Shape{Type: []string{"string"}, Pattern: "."}, Read: func(d *yamlcfg.Decoder, v yamlcfg.Value) {
-		yamlcfg.Name(&i.path).Decode(d, v)
-		i.at = d.At(v)
+	path := yamlcfg.Scalar{Of: yamlcfg.Shape{Type: []string{"string"}, Pattern: "."}, Read: func(n yamlcfg.Node) {
+		yamlcfg.Name(&i.path).Decode(n)
+		i.at = n.Where()
 		if text := checkPattern(i.path); text != "" {
-			d.Failf(v, "%s", text)
+			n.Failf("%s", text)
 			i.path = ""
 		}
 	}}
-	return yamlcfg.Object{Title: "include", Keys: []yamlcfg.Key{key("path", "a file, pattern or directory, relative to this file", path), key("overdraw", "[charges](#charges-of-such-files) in files of envoyproxy/ratelimit", overdraw(&i.overdraw))}}
-}
-
-// overdraw says when a hits_addend above 0 is a charge.
-func overdraw(out *descriptor.Overdraw) yamlcfg.Schema {
-	return yamlcfg.OneOf(out, yamlcfg.Word[descriptor.Overdraw]{Text: "auto", Value: descriptor.OverdrawAuto},
-		yamlcfg.Word[descriptor.Overdraw]{Text: "never", Value: descriptor.OverdrawNever}, yamlcfg.Word[descriptor.Overdraw]{Text: "always", Value: descriptor.OverdrawAlways})
+	return yamlcfg.Object{Title: "include", Needs: []string{"path"}, Missing: "needs path, a file, a pattern or a directory", Keys: []yamlcfg.Key{key("path", "a file, pattern or directory, relative to this file", path), key("overdraw", "[charges](#charges-of-such-files) in files of envoyproxy/ratelimit", overdraw(&i.overdraw))}}
 }
 
 // checkPattern returns the mistake in a pattern; "" when there is none.
@@ -52,17 +43,6 @@ func checkPattern(pattern string) string {
 		return fmt.Sprintf("%q is not a valid pattern: a bracket is not closed", pattern)
 	}
 	return ""
-}
-
-// source is a file, or the reason why it could not be read.
-type source struct {
-	name string
-	data []byte
-	err  error
-	info fs.FileInfo   // nil = it could not be read, or was in memory
-	at   yamlcfg.Place // of the pattern that named the file; problems of reading it are reported there
-
-	overdraw descriptor.Overdraw
 }
 
 // files finds and reads the includes of a configuration.

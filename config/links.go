@@ -71,3 +71,11 @@ func existing(dir string) string {
 		dir = filepath.Dir(dir)
 	}
 }
+
+// way returns the way to the file; an empty one for text in memory.
+func (s *source) way() way {
+	if s.mem {
+		return way{}
+	}
+	return follow(s.name)
+}

@@ -3,12 +3,11 @@ package config
 import (
 	"cmp"
 	"crypto/sha256"
+	_ "embed"
 	"encoding/hex"
 	"fmt"
 	"io/fs"
-	"path"
 	"path/filepath"
-	"slices"
 	"time"
 
 	"github.com/ratelimit/ratelimit/config/yamlcfg"
@@ -56,7 +55,7 @@ type Options struct {
 // error too.
 func Load(path string, o Options) (*Config, error) {
 	l := load(HostFS{}, filepath.ToSlash(path), nil, o)
-	l.cfg.origin.remember(l.read)
+	l.cfg.seen = newSeen(l.read)
 	return l.result()
 }
 
@@ -64,11 +63,27 @@ func Load(path string, o Options) (*Config, error) {
 // It reads includes from files, relative to the directory of name; with nil files it includes
 // nothing.
 func Parse(name string, data []byte, files fs.FS) (*Config, error) {
+	return parse(name, data, files, Options{})
+}
+
+func parse(name string, data []byte, files fs.FS, o Options) (*Config, error) {
 	if data == nil {
 		data = []byte{}
 	}
-	l := load(files, cmp.Or(name, "ratelimit.yaml"), data, Options{})
-	return l.result()
+	return load(files, cmp.Or(name, "ratelimit.yaml"), data, o).result()
+}
+
+// LoadBudgets is [Load] for a program that only watches budgets. It reads no keys of reservations:
+// their files may be missing, and Config.Reservation has none. The configuration may be without a
+// domain. One without a domain, a budget and a webhook is an error, as the file may be incomplete.
+func LoadBudgets(path string) (*Config, error) {
+	return load(HostFS{}, filepath.ToSlash(path), nil, Options{budgets: true}).result()
+}
+
+// ParseBudgets is [LoadBudgets] for a configuration in memory. It reads no file: the key of the
+// webhook must be text. It leaves out files that the configuration includes, with a warning.
+func ParseBudgets(name string, data []byte) (*Config, error) {
+	return parse(name, data, nil, Options{budgets: true})
 }
 
 // loaded is the result of one attempt to load.
@@ -93,79 +108,115 @@ func (l loaded) result() (*Config, error) {
 // noFile is the name that problems have for a configuration without a file.
 const noFile = "(no file)"
 
-// begin returns the name of the configuration called main, and its text if it is not in a file.
-func (o Options) begin(main string) (name string, data []byte) {
+//go:embed ratelimit.yaml
+var shipped string
+
+// ShippedName is the name of the shipped configuration in problems and in Config.Files.
+const ShippedName = "ratelimit.yaml (built in)"
+
+// Shipped returns a copy of the configuration that comes with the program.
+func Shipped() []byte { return []byte(shipped) }
+
+// main returns the configuration called main: its file, or the text that stands for it.
+func (r *reader) main(main string, o Options) source {
 	switch {
 	case main != "":
-		return main, nil
+		return r.file(main)
 	case o.Demo:
-		return ShippedName, []byte(shipped)
+		return source{name: ShippedName, data: []byte(shipped), mem: true}
 	default:
-		return noFile, []byte{}
+		return source{name: noFile, mem: true}
 	}
 }
 
 // load reads the configuration called main from its file, or from data if that is not nil.
 func load(fsys fs.FS, main string, data []byte, o Options) loaded {
-	inFile := data == nil // otherwise it may be a part of a configuration
-	own := fsys != nil && main != ""
-	if inFile {
-		main, data = o.begin(main)
-	}
 	in := newReader(fsys)
-	self := in.main(main, data)
+	self := source{name: main, data: data}
+	if data == nil {
+		self = in.main(main, o)
+	}
+	own := fsys != nil && main != "" // it may include files
 	r := yamlcfg.NewReport()
-	f := newFile(o)
-	d := yamlcfg.NewDecoder(r, main, "")
-	decode(d, self, mainSchema{f.schema()})
+	f := &file{cfg: defaults(o.HTTPAddress)}
+	decode(r, self, "", mainSchema{f.schema()})
 
-	l := loaded{cfg: f.cfg, includes: f.allIncludes(main, own, r, o)}
-	found := readIncludes(in, main, l.includes)
-	var keys []source
-	if !o.budgets {
-		keys = f.reservation.read(&in, main, &f.cfg.Reservation, r)
-	}
-	keys = append(keys, f.budgets.read(&in, main, &f.cfg.Budgets, r)...)
-	for _, k := range keys {
-		l.keys = append(l.keys, k.name)
-	}
+	l := loaded{cfg: f.cfg, includes: f.allIncludes(self.name, own, r, o)}
+	found := readIncludes(in, self.name, l.includes)
 	l.dirs = found.dirs
-	l.read = slices.Concat([]source{self}, found.sources, keys)
+	l.read = append([]source{self}, found.sources...)
+	for _, k := range f.readKeys(&in, self.name, r, o) {
+		l.keys = append(l.keys, k.name)
+		l.read = append(l.read, k)
+	}
 	l.hash = hash(l.read)
 	l.cfg.Hash = l.hash
-	if main != noFile {
-		l.cfg.Files = []string{main}
+	if self.name != noFile {
+		l.cfg.Files = []string{self.name}
 	}
 	for _, s := range found.sources {
 		l.cfg.Files = append(l.cfg.Files, s.name)
 		f.domains = append(f.domains, included(r, s)...)
 	}
-	f.finish(d)
-	if o.budgets {
-		f.checkOnlyBudgets(main, own, r)
+	f.finish(r)
+	if o.budgets && !own {
+		for _, i := range f.includes {
+			r.Warn(i.at, "is not read: this configuration has no files beside it; budgets in that file are not watched")
+		}
 	}
-	if inFile && !o.budgets && r.Sound() && len(f.domains) == 0 {
-		r.Fail(yamlcfg.Place{File: main}, "has no domain, nor has a file that it includes: nothing would be limited; the domains stand under domains, or in files under include")
+	if r.Sound() && len(f.domains) == 0 && (data == nil || o.budgets) {
+		f.checkEmpty(self.name, r, o)
 	}
 	l.problems = r.All()
 	l.cfg.Warnings = r.Warned()
 	return l
 }
 
-// decode decodes a file, if it could be read.
-func decode(d *yamlcfg.Decoder, s source, root yamlcfg.Schema) {
-	if s.err != nil {
-		at := s.at
-		if at.File == "" {
-			d.Fail(yamlcfg.Place{File: s.name}, "%s", unreadable(s.err))
-			return
+// readKeys reads the keys, and returns their files as sources.
+func (f *file) readKeys(in *reader, main string, r *yamlcfg.Report, o Options) (sources []source) {
+	if !o.budgets {
+		sources = f.cfg.Reservation.read(f.sealing, in, main, r)
+	}
+	hook, more := f.webhook.read(in, main, r)
+	f.cfg.Budgets.Webhook = hook
+	return append(sources, more...)
+}
+
+// checkEmpty refuses a configuration without domains, unless it has other things to do.
+func (f *file) checkEmpty(main string, r *yamlcfg.Report, o Options) {
+	b := &f.cfg.Budgets
+	switch {
+	case !o.budgets:
+		r.Fail(yamlcfg.Place{File: main}, "has no domain, nor has a file that it includes: nothing would be limited; the domains stand under domains, or in files under include")
+	case len(f.includes) == 0 && b.Set.Len() == 0 && b.Webhook.URL == "":
+		r.Fail(yamlcfg.Place{File: main}, "has no domain, no budget and no webhook: there is nothing to watch")
+	}
+}
+
+// decode decodes a file, if it could be read. Its paths begin with scope.
+func decode(r *yamlcfg.Report, s source, scope string, root yamlcfg.Schema) {
+	d := yamlcfg.NewDecoder(r, s.name, scope)
+	switch {
+	case s.err != nil && s.at.File == "":
+		r.Fail(yamlcfg.Place{File: s.name}, "%s", unreadable(s.err))
+	case s.err != nil:
+		r.Fail(s.at, "%s %s", s.name, unreadable(s.err))
+	default:
+		if n, ok := d.Parse(s.data); ok {
+			root.Decode(n)
 		}
-		d.Fail(at, "%s %s", s.name, unreadable(s.err))
-		return
 	}
-	if v, ok := d.Parse(s.data); ok {
-		root.Decode(d, v)
+}
+
+// included returns the domains of an included file. The file has a list of domains, or one domain
+// at its root, with rules or with the descriptors of envoyproxy/ratelimit.
+func included(r *yamlcfg.Report, s source) []domain {
+	var found []domain
+	decode(r, s, s.name+":", includedSchema{&found})
+	for i := range found {
+		found[i].spec.Overdraw = s.overdraw
 	}
+	return found
 }
 
 // allIncludes returns the includes of the file and of the options, as absolute paths or relative to
@@ -174,9 +225,7 @@ func (f *file) allIncludes(main string, own bool, r *yamlcfg.Report, o Options) 
 	var all []include
 	for _, i := range f.includes {
 		if i.path != "" && own {
-			if !filepath.IsAbs(i.path) {
-				i.path = path.Join(path.Dir(main), filepath.ToSlash(i.path))
-			}
+			i.path = beside(main, i.path)
 			all = append(all, i)
 		}
 	}
@@ -192,32 +241,32 @@ func (f *file) allIncludes(main string, own bool, r *yamlcfg.Report, o Options) 
 
 // finish completes the configuration and compiles its rules. It compiles rules with mistakes of
 // decoding too, as they may have others.
-func (f *file) finish(d *yamlcfg.Decoder) {
+func (f *file) finish(r *yamlcfg.Report) {
 	c := f.cfg
 	f.limits.static(&c.Static)
 	c.Budgets.Set = f.limits.budgets()
-	checkHierarchy(d, f.limits.entities)
-	f.checkListeners(d)
-	specs := f.specs(d.Report)
-	if d.Incomplete {
+	checkHierarchy(r, f.limits.entities)
+	c.Server.check(r)
+	specs := f.specs(r)
+	if r.Incomplete {
 		return
 	}
 	rules, problems := descriptor.Compile(specs, byName(f.plans))
-	decoding := d.Errors
+	decoding := r.Errors
 	for _, p := range problems {
-		if !echoes(d.Report, p.Path, decoding) {
-			d.Fail(d.Find(p.Path), "%s", p.Text)
+		if !echoes(r, p.Path, decoding) {
+			r.Fail(r.Find(p.Path), "%s", p.Text)
 		}
 	}
-	if !d.Sound() {
+	if !r.Sound() {
 		return
 	}
 	c.Rules = rules
 	for _, p := range rules.Warnings() {
-		d.Warn(d.Find(p.Path), "%s", p.Text)
+		r.Warn(r.Find(p.Path), "%s", p.Text)
 	}
-	f.warnings(d.Report, specs)
-	c.remember(d.Report)
+	f.warnings(r, specs)
+	c.remember(r)
 }
 
 // specs returns the domains to compile, each once.

@@ -12,45 +12,42 @@ import (
 
 const (
 	minPeriod = time.Second
-	maxPeriod = 366 * 24 * time.Hour
-	day       = 24 * time.Hour
+	maxPeriod = 366 * day
 )
 
 var errRate = errors.New(`must be a rate, such as 100/minute, 5/30s or 1000/day, or unlimited`)
 
-// parseRate reads "100/minute": tokens, 1 to limiter.MaxTokens, and a period.
-func parseRate(s string) (tokens int64, period time.Duration, err error) {
+// ParseRate reads a rate in the form of a file, "100/minute" or "unlimited": tokens, 1 to
+// [limiter.MaxTokens], and a period. It returns the limit of that rate, without a name. Its error
+// says how to write a rate.
+func ParseRate(s string) (limiter.Limit, error) {
+	if s == "unlimited" {
+		return limiter.Unlimited(""), nil
+	}
 	count, unit, ok := strings.Cut(s, "/")
 	if !ok {
 		if _, number := yamlcfg.ParseInteger(s); number {
-			return 0, 0, fmt.Errorf("%w: a rate needs a period: write %s/minute", errRate, s)
+			return limiter.Limit{}, fmt.Errorf("%w: a rate needs a period: write %s/minute", errRate, s)
 		}
-		return 0, 0, fmt.Errorf("%w, not %q", errRate, s)
+		return limiter.Limit{}, fmt.Errorf("%w, not %q", errRate, s)
 	}
-	period, err = parsePeriod(unit)
+	period, err := parsePeriod(unit)
 	if err != nil {
-		return 0, 0, err
+		return limiter.Limit{}, err
 	}
-	tokens, ok = yamlcfg.ParseInteger(count)
+	tokens, ok := yamlcfg.ParseInteger(count)
 	if !ok || tokens < 1 || tokens > limiter.MaxTokens {
-		return 0, 0, fmt.Errorf("a rate must begin with a whole number of tokens, 1 to %d, not %q", int64(limiter.MaxTokens), count)
+		return limiter.Limit{}, fmt.Errorf("a rate must begin with a whole number of tokens, 1 to %d, not %q", int64(limiter.MaxTokens), count)
 	}
-	return tokens, period, nil
+	return limiter.Custom("", tokens, tokens, period), nil
 }
 
 func parsePeriod(s string) (time.Duration, error) {
-	switch s {
-	case "second":
-		return time.Second, nil
-	case "minute":
-		return time.Minute, nil
-	case "hour":
-		return time.Hour, nil
-	case "day":
-		return day, nil
-	case "week":
-		return 7 * day, nil
-	case "month", "year":
+	units := map[string]time.Duration{"second": time.Second, "minute": time.Minute, "hour": time.Hour, "day": day, "week": 7 * day}
+	if period, ok := units[s]; ok {
+		return period, nil
+	}
+	if s == "month" || s == "year" {
 		return 0, fmt.Errorf("a %s has no fixed length: write hours, such as 720h for 30 days", s)
 	}
 	d, err := time.ParseDuration(s)
@@ -72,17 +69,4 @@ func periodHint(s string) string {
 		}
 	}
 	return yamlcfg.DidYouMean(s, []string{"second", "minute", "hour", "day", "week"})
-}
-
-// ParseRate reads a rate in the form of a file, "100/minute" or "unlimited". It returns the limit
-// of that rate, without a name. Its error says how to write a rate.
-func ParseRate(s string) (limiter.Limit, error) {
-	if s == "unlimited" {
-		return limiter.Unlimited(""), nil
-	}
-	tokens, period, err := parseRate(s)
-	if err != nil {
-		return limiter.Limit{}, err
-	}
-	return limiter.Custom("", tokens, tokens, period), nil
 }

@@ -21,17 +21,17 @@ func TestParseRate(t *testing.T) {
 		{"7/1500ms", 7, 1500 * time.Millisecond},
 		{"1000000000000/8784h", 1e12, 366 * 24 * time.Hour},
 	} {
-		tokens, period, err := parseRate(test.text)
-		if tokens != test.tokens || period != test.period || err != nil {
-			t.Errorf("parseRate(%q) = %d, %v, %v; want %d, %v", test.text, tokens, period, err, test.tokens, test.period)
+		got, err := ParseRate(test.text)
+		if got.RefillAmount != test.tokens || got.Capacity != test.tokens || got.RefillPeriod != test.period || err != nil {
+			t.Errorf("ParseRate(%q) = %v, %v; want %d, %v", test.text, got, err, test.tokens, test.period)
 		}
 	}
 	for _, text := range []string{
 		"", "/", "1/", "/minute", "1", "1/2/3", "0/minute", "01/minute", "+1/minute", "-1/minute", "1_/minute", "_1/minute",
 		"1.0/minute", "1000000000001/minute", "99999999999999999999/minute", "1/MINUTE", "1/-1s", "1/999ms", "1/8785h", "1/0", "1/30",
 	} {
-		if tokens, period, err := parseRate(text); err == nil {
-			t.Errorf("parseRate(%q) = %d, %v; want an error", text, tokens, period)
+		if got, err := ParseRate(text); err == nil {
+			t.Errorf("ParseRate(%q) = %v; want an error", text, got)
 		}
 	}
 }

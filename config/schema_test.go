@@ -19,8 +19,12 @@ func schemaKeys() []string { return slices.Sorted(maps.Keys(schemaShapes())) }
 
 func schemaShapes() map[string]*yamlcfg.Shape {
 	keys := make(map[string]*yamlcfg.Shape)
-	add := func(key string, s *yamlcfg.Shape) { keys[key] = s }
-	newFile(Options{}).schema().Shape().Walk("", add)
+	add := func(key string, s *yamlcfg.Shape) {
+		if keys[key] == nil { // descriptors nest: the first one has more below it
+			keys[key] = s
+		}
+	}
+	(&file{cfg: defaults("")}).schema().Shape().Walk("", add)
 	includedSchema{new([]domain)}.Shape().Walk("", add)
 	return keys
 }
@@ -58,7 +62,7 @@ func TestEveryKeyIsDocumented(t *testing.T) {
 		} else if kind, _, _ := strings.Cut(strings.TrimSpace(cells[0]), " or "); !types[kind] {
 			t.Errorf("%s has the unknown type %q", key, cells[0])
 		} else if s := shapes[key]; s != nil {
-			checkRow(t, key, s, kind, strings.TrimSpace(cells[1]), strings.TrimSpace(cells[2]), strings.TrimSpace(cells[3]))
+			checkRow(t, key, s, pageRow{strings.TrimSpace(cells[0]), strings.TrimSpace(cells[1]), strings.TrimSpace(cells[2]), strings.TrimSpace(cells[3])})
 		}
 	}
 	for _, key := range keys {

@@ -41,18 +41,21 @@ func (p fingerprint) unchanged(q fingerprint) bool {
 	return p.sameFile(q) && p.info.Size() == q.info.Size() && p.info.ModTime().Equal(q.info.ModTime()) && p.same(q)
 }
 
-// remember notes the files that were read, and the symbolic links on the way to them.
-func (o *origin) remember(read []source) {
-	o.read, o.links = make(map[string]fingerprint, len(read)), make(map[string]bool)
+// seen is the files that were read, by name, and the symbolic links on the way to them.
+type seen struct {
+	files map[string]fingerprint
+	links map[string]bool
+}
+
+func newSeen(read []source) seen {
+	s := seen{make(map[string]fingerprint, len(read)), make(map[string]bool)}
 	for i := range read {
-		o.read[read[i].name] = fingerprintOf(&read[i])
-		if read[i].name == ShippedName || read[i].name == noFile {
-			continue
-		}
-		for _, link := range follow(read[i].name).links {
-			o.links[link] = true
+		s.files[read[i].name] = fingerprintOf(&read[i])
+		for _, link := range read[i].way().links {
+			s.links[link] = true
 		}
 	}
+	return s
 }
 
 // settling tells complete files from files that are being written. A file is complete at once if a
@@ -87,12 +90,12 @@ func (s *settling) note(e fsnotify.Event) {
 
 // due returns when all files that differ from the last ones will be complete, if none changes
 // before. The time is zero when they are complete.
-func (s *settling) due(now time.Time, still time.Duration, last *origin, read []source) time.Time {
+func (s *settling) due(now time.Time, still time.Duration, last *seen, read []source) time.Time {
 	var due time.Time
 	waiting := make(map[string]wait)
 	for i := range read {
 		name := read[i].name
-		before, known := last.read[name]
+		before, known := last.files[name]
 		w := wait{print: fingerprintOf(&read[i]), since: now}
 		if known && w.print.same(before) || s.came(name, w.print, before, last.links) {
 			continue

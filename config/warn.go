@@ -1,21 +1,13 @@
 package config
 
 import (
+	"slices"
 	"strings"
 
 	"github.com/ratelimit/ratelimit/config/yamlcfg"
 	"github.com/ratelimit/ratelimit/pkg/descriptor"
 	"github.com/ratelimit/ratelimit/pkg/limiter"
 )
-
-// warner reports legal settings that are probably mistakes.
-type warner struct {
-	*yamlcfg.Report
-
-	consumed map[string]bool // names of the limits that rules consume
-	resolves map[string]bool // names of the limits at any level of the file
-	shared   map[string]bool // names of the limits of resources and of the system
-}
 
 // warnings warns of
 // - domains without rules.
@@ -25,24 +17,17 @@ type warner struct {
 // - headers that are never sent.
 // - leases and a directory that are not used.
 func (f *file) warnings(r *yamlcfg.Report, specs []descriptor.DomainSpec) {
-	w := warner{Report: r, consumed: map[string]bool{}, resolves: map[string]bool{}, shared: map[string]bool{}}
-	levels := f.limits.levels()
-	for _, l := range levels {
-		for i := range l.Value.Len() {
-			w.resolves[l.Value.At(i).Name] = true
-			if !strings.HasPrefix(l.Path, "limits.entities") {
-				w.shared[l.Value.At(i).Name] = true
-			}
-		}
-	}
+	w := newWarner(r, f, specs)
 	w.ruleless(specs)
-	w.takes(specs, w.unresolved)
-	w.amounts(f, specs)
-	w.parents(f, specs)
-	for _, l := range append(levels, f.plans...) {
-		w.budgets(l.Path, l.Value)
+	w.unresolved()
+	w.amounts()
+	w.parents()
+	for _, l := range append(f.limits.all(), f.plans...) {
+		w.budgets(l.Path, l.Value.limits)
 	}
-	w.takes(specs, func(t *descriptor.TakeSpec) { w.budgets(t.Path+".limits", t.Limits) })
+	for _, t := range w.takes {
+		w.budgets(t.Path+".limits", t.Limits)
+	}
 	for i := range specs {
 		w.treeBudgets(specs[i].Tree)
 	}
@@ -61,7 +46,7 @@ func (f *file) warnings(r *yamlcfg.Report, specs []descriptor.DomainSpec) {
 }
 
 // ruleless warns of domains that limit nothing.
-func (w warner) ruleless(specs []descriptor.DomainSpec) {
+func (w *warner) ruleless(specs []descriptor.DomainSpec) {
 	for i := range specs {
 		if s := &specs[i]; len(s.Rules) == 0 && len(s.Tree) == 0 && !s.DenyUnknown {
 			w.Warn(w.Find(s.Path), "the domain %s has no rules: nothing in it is limited", s.Domain)
@@ -69,27 +54,13 @@ func (w warner) ruleless(specs []descriptor.DomainSpec) {
 	}
 }
 
-func (warner) takes(specs []descriptor.DomainSpec, visit func(*descriptor.TakeSpec)) {
-	for i := range specs {
-		for j := range specs[i].Rules {
-			for k := range specs[i].Rules[j].Takes {
-				visit(&specs[i].Rules[j].Takes[k])
-			}
-		}
-	}
-}
-
 // unresolved warns of consumed limits that only the store can give.
-func (w warner) unresolved(t *descriptor.TakeSpec) {
-	own := t.Limits != nil || t.Plan != ""
-	kind := ".consume"
-	if t.Reserve {
-		kind = ".reserve"
-	}
-	for _, c := range t.Consume {
-		w.consumed[c.Limit] = true
-		if !own && !w.resolves[c.Limit] {
-			w.Warn(w.Find(yamlcfg.Join(t.Path+kind, c.Limit)), "no level under limits has %s: unless stored limits provide it, requests of the rule are denied as not configured", c.Limit)
+func (w *warner) unresolved() {
+	for _, t := range w.takes {
+		for _, c := range t.Consume {
+			if t.Limits == nil && t.Plan == "" && !w.resolves[c.Limit] {
+				w.Warn(w.Find(yamlcfg.Join(t.amounts, c.Limit)), "no level under limits has %s: unless stored limits provide it, requests of the rule are denied as not configured", c.Limit)
+			}
 		}
 	}
 }
@@ -99,7 +70,7 @@ const budgetPeriod = day
 
 // budgets warns of consumed limits of a day and longer without a smaller burst. Such a burst shows
 // that its author knows that the limit does not start anew each period.
-func (w warner) budgets(path string, limits *limiter.Limits) {
+func (w *warner) budgets(path string, limits *limiter.Limits) {
 	for i := range limits.Len() {
 		l := limits.At(i)
 		if w.consumed[l.Name] && l.RefillPeriod >= budgetPeriod && l.Capacity >= l.RefillAmount {
@@ -111,7 +82,7 @@ func (w warner) budgets(path string, limits *limiter.Limits) {
 
 // treeBudgets does the same for limits of envoyproxy/ratelimit, whose counters start anew in each
 // of their units.
-func (w warner) treeBudgets(tree []descriptor.TreeSpec) {
+func (w *warner) treeBudgets(tree []descriptor.TreeSpec) {
 	for i := range tree {
 		s := &tree[i]
 		w.treeBudgets(s.Children)
@@ -127,11 +98,39 @@ func (w warner) treeBudgets(tree []descriptor.TreeSpec) {
 	}
 }
 
-// levels returns the limits at every level, each with its path.
-func (s *limitsSection) levels() []yamlcfg.Entry[*limiter.Limits] {
-	all := limitsOf(append([]yamlcfg.Entry[level]{{Path: "limits.system", Value: s.system}}, s.resources...))
-	for _, e := range s.entities {
-		all = append(all, limitsOf(e.Value.limits)...)
+// leases warns of bounds of leases where the store has no leases. A rule without leases is no
+// mistake there.
+func (f *file) leases(r *yamlcfg.Report, specs []descriptor.DomainSpec) {
+	if f.cfg.Store.Type != StoreEmbedded {
+		return
 	}
-	return all
+	for i := range specs {
+		for j := range specs[i].Rules {
+			if rule := &specs[i].Rules[j]; rule.Lease != (limiter.LeasePolicy{}) && !rule.Lease.None {
+				r.Warn(r.Find(rule.Path+".lease"), "is not used: the store embedded decides in memory, and leases nothing")
+			}
+		}
+	}
+}
+
+// unheard warns of headers that are never sent, as no rule outside shadow mode consumes their
+// limit.
+func (f *file) unheard(r *yamlcfg.Report) {
+	on := f.cfg.Headers.OpenAI
+	for _, h := range []struct{ key, limit string }{{"requests", on.Requests}, {"tokens", on.Tokens}} {
+		if h.limit != "" && !anyConsumes(f.cfg.Rules, h.limit) {
+			r.Warn(r.Find(yamlcfg.Join(f.openAI, h.key)), "no rule consumes %s: these headers are never sent", h.limit)
+		}
+	}
+}
+
+func anyConsumes(rules *descriptor.Rules, limit string) bool {
+	for _, d := range rules.Domains() {
+		for _, r := range d.Rules() {
+			if !r.Shadow() && slices.Contains(r.Limits(), limit) {
+				return true
+			}
+		}
+	}
+	return false
 }

@@ -10,49 +10,90 @@ import (
 	"github.com/ratelimit/ratelimit/pkg/limiter"
 )
 
-// amounts warns of rules that take more of a limit than its bucket holds, if the file gives that
-// limit. Such a request can never be admitted.
-func (w warner) amounts(f *file, specs []descriptor.DomainSpec) {
+// warner reports legal settings that are probably mistakes.
+type warner struct {
+	*yamlcfg.Report
+
+	file     *file
+	takes    []taking        // of all rules
+	consumed map[string]bool // names of the limits that rules consume
+	resolves map[string]bool // names of the limits at any level of the file
+	shared   map[string]bool // names of the limits of resources and of the system
+}
+
+// taking is a take with its rule and domain, and the path of its amounts.
+type taking struct {
+	*descriptor.TakeSpec
+
+	domain  *descriptor.DomainSpec
+	rule    *descriptor.RuleSpec
+	amounts string
+}
+
+func newWarner(r *yamlcfg.Report, f *file, specs []descriptor.DomainSpec) *warner {
+	w := &warner{Report: r, file: f, consumed: map[string]bool{}, resolves: map[string]bool{}, shared: map[string]bool{}}
 	for i := range specs {
 		for j := range specs[i].Rules {
-			r := &specs[i].Rules[j]
-			for k := range r.Takes {
-				if !r.Overdraw { // with overdraw, an explicit number is a charge
-					w.amount(f, &specs[i], &r.Takes[k])
+			rule := &specs[i].Rules[j]
+			for k := range rule.Takes {
+				t := taking{&rule.Takes[k], &specs[i], rule, rule.Takes[k].Path + ".consume"}
+				if t.Reserve {
+					t.amounts = t.Path + ".reserve"
+				}
+				w.takes = append(w.takes, t)
+				for _, c := range t.Consume {
+					w.consumed[c.Limit] = true
 				}
 			}
 		}
 	}
+	for _, l := range f.limits.all() {
+		for i := range l.Value.limits.Len() {
+			name := l.Value.limits.At(i).Name
+			w.resolves[name] = true
+			if !strings.HasPrefix(l.Path, "limits.entities") {
+				w.shared[name] = true
+			}
+		}
+	}
+	return w
 }
 
-func (w warner) amount(f *file, d *descriptor.DomainSpec, t *descriptor.TakeSpec) {
-	kind := ".consume"
-	if t.Reserve {
-		kind = ".reserve"
+// amounts warns of rules that take more of a limit than its bucket holds, if the file gives that
+// limit. Such a request can never be admitted.
+func (w *warner) amounts() {
+	for _, t := range w.takes {
+		if !t.rule.Overdraw { // with overdraw, an explicit number is a charge
+			w.amount(t)
+		}
 	}
-	where := f.holders(d, t)
+}
+
+func (w *warner) amount(t taking) {
+	where := w.file.holders(t)
 	for _, c := range t.Consume {
 		least := c.Constant + c.PerHit
 		if c.Estimate != nil {
 			least = c.Constant + c.Estimate.Min
 		}
 		for _, h := range where {
-			n := h.Value.Find(c.Limit)
-			if n < 0 || h.Value.Unlimited(n) || least <= h.Value.At(n).Capacity*limiter.Milli {
+			limits := h.Value.limits
+			n := limits.Find(c.Limit)
+			if n < 0 || limits.Unlimited(n) || least <= limits.At(n).Capacity*limiter.Milli {
 				continue
 			}
-			w.Warn(w.Find(yamlcfg.Join(t.Path+kind, c.Limit)), "takes %s or more of %s, and %s holds %d: such a request can never pass; take less, or raise burst there",
-				yamlcfg.Decimal(least), c.Limit, yamlcfg.Join(h.Path, c.Limit), h.Value.At(n).Capacity)
+			w.Warn(w.Find(yamlcfg.Join(t.amounts, c.Limit)), "takes %s or more of %s, and %s holds %d: such a request can never pass; take less, or raise burst there",
+				yamlcfg.Decimal(least), c.Limit, yamlcfg.Join(h.Path, c.Limit), limits.At(n).Capacity)
 			break
 		}
 	}
 }
 
 // holders returns the limits of the file that may apply to a take.
-func (f *file) holders(d *descriptor.DomainSpec, t *descriptor.TakeSpec) (all []yamlcfg.Entry[*limiter.Limits]) {
+func (f *file) holders(t taking) (all []yamlcfg.Entry[level]) {
 	switch {
 	case t.Limits != nil:
-		return []yamlcfg.Entry[*limiter.Limits]{{Path: t.Path + ".limits", Value: t.Limits}}
+		return []yamlcfg.Entry[level]{{Path: t.Path + ".limits", Value: level{limits: t.Limits}}}
 	case t.Plan != "":
 		for _, p := range f.plans {
 			if mayBe(t.Plan, p.Name) {
@@ -63,31 +104,31 @@ func (f *file) holders(d *descriptor.DomainSpec, t *descriptor.TakeSpec) (all []
 	}
 	for _, e := range f.limits.entities {
 		if mayBe(t.Entity, e.Name) || slices.ContainsFunc(t.Parents, func(p string) bool { return mayBe(p, e.Name) }) {
-			for _, l := range limitsOf(e.Value.limits) {
-				if l.Name == limiter.DefaultResource || isResource(d, t, l.Name) {
+			for _, l := range e.Value.limits {
+				if l.Name == limiter.DefaultResource || t.isResource(l.Name) {
 					all = append(all, l)
 				}
 			}
 		}
 	}
 	known := false // whether the one resource of the take has limits of its own
-	for _, l := range limitsOf(f.limits.resources) {
-		if isResource(d, t, l.Name) {
+	for _, l := range f.limits.resources {
+		if t.isResource(l.Name) {
 			all = append(all, l)
 			known = known || l.Name == t.Resource
 		}
 	}
 	if !known {
-		all = append(all, yamlcfg.Entry[*limiter.Limits]{Path: "limits.system", Value: f.limits.system.limits})
+		all = append(all, yamlcfg.Entry[level]{Path: "limits.system", Value: f.limits.system})
 	}
 	return all
 }
 
 // isResource reports whether a take may be of the resource.
-func isResource(d *descriptor.DomainSpec, t *descriptor.TakeSpec, name string) bool {
+func (t taking) isResource(name string) bool {
 	listed := t.Resources
 	if len(listed) == 0 {
-		listed = d.Resources
+		listed = t.domain.Resources
 	}
 	if len(listed) > 0 && strings.Contains(t.Resource, "{") {
 		return name == descriptor.OtherResource || slices.Contains(listed, name)
@@ -107,9 +148,9 @@ func mayBe(template, name string) bool {
 
 // parents warns of parents without limits of their own. They get those of their resource or of the
 // system, as their children do. A whole organisation then has the limit of one of its users.
-func (w warner) parents(f *file, specs []descriptor.DomainSpec) {
-	warned := map[string]bool{}
-	w.takes(specs, func(t *descriptor.TakeSpec) {
+func (w *warner) parents() {
+	f, warned := w.file, map[string]bool{}
+	for _, t := range w.takes {
 		for i, parent := range t.Parents {
 			kind, _, placeholder := strings.Cut(parent, "{")
 			if !placeholder || kind == "" || warned[parent] || f.hasLimits(parent) || !w.shares(t) {
@@ -122,7 +163,7 @@ func (w warner) parents(f *file, specs []descriptor.DomainSpec) {
 			}
 			w.Warn(w.Find(path), "no entity %s… under limits.entities has limits: unless stored ones say more, each gets those of its resource or the system, as much as one entity below it", kind)
 		}
-	})
+	}
 	for _, e := range f.limits.entities {
 		parent := e.Value.parent
 		if parent == "" || !e.Value.cascade || warned[parent] || f.hasLimits(parent) || len(w.shared) == 0 {
@@ -134,7 +175,7 @@ func (w warner) parents(f *file, specs []descriptor.DomainSpec) {
 }
 
 // shares reports whether a level above entities has a limit that the take consumes.
-func (w warner) shares(t *descriptor.TakeSpec) bool {
+func (w *warner) shares(t taking) bool {
 	return slices.ContainsFunc(t.Consume, func(c descriptor.ConsumeSpec) bool { return w.shared[c.Limit] })
 }
 

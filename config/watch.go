@@ -53,9 +53,9 @@ type watcher struct {
 	events   *fsnotify.Watcher // nil = the system cannot watch directories
 	includes []include
 	keys     []string
-	last     string  // hash of the files that were last delivered, valid or not; "" = none yet
-	seen     origin  // the files of that delivery
-	started  *origin // the configuration at the start of the program; nil = not known yet
+	last     string    // hash of the files that were last delivered, valid or not; "" = none yet
+	seen     seen      // the files of that delivery
+	started  []setting // of the configuration at the start of the program; nil = not known yet
 	settling settling
 	missing  missing
 }
@@ -67,7 +67,7 @@ func newWatcher(path string, o Options, apply func(*Config, error)) *watcher {
 	o.Poll = cmp.Or(o.Poll, 3*time.Second)
 	w := &watcher{fsys: HostFS{}, path: path, options: o, apply: apply}
 	if c := o.Current; c != nil {
-		w.last, w.seen, w.started = c.Hash, c.origin, &c.origin
+		w.last, w.seen, w.started = c.Hash, c.seen, c.settings
 		w.missing.use(c)
 	}
 	return w
@@ -81,8 +81,8 @@ func (w *watcher) run(ctx context.Context) {
 	if w.events != nil {
 		changed, trouble = w.events.Events, w.events.Errors
 	}
-	var due alarm
-	defer due.stop()
+	due := newAlarm()
+	defer due.Stop()
 	due.set(w.load(time.Now(), false))
 	for {
 		select {
@@ -94,10 +94,10 @@ func (w *watcher) run(ctx context.Context) {
 		case <-trouble: //nolint:errcheck // an error says that events were lost, so there may be a change
 			due.set(time.Now().Add(w.options.Debounce))
 		case <-w.options.Reload:
-			due.stop()
+			due.clear()
 			due.set(w.load(time.Now(), true))
-		case <-due.C():
-			due.stop()
+		case <-due.C:
+			due.clear()
 			due.set(w.reload(time.Now()))
 		case <-poll.C:
 			due.set(w.reload(time.Now()))
@@ -105,50 +105,19 @@ func (w *watcher) run(ctx context.Context) {
 	}
 }
 
-// alarm is a timer for the earliest of the times that were set.
-type alarm struct {
-	at    time.Time
-	timer *time.Timer
-}
-
-// C is nil while no time is set.
-func (a *alarm) C() <-chan time.Time {
-	if a.timer == nil {
-		return nil
-	}
-	return a.timer.C
-}
-
-// set sets a time, unless it is zero or an earlier one is set.
-func (a *alarm) set(at time.Time) {
-	if at.IsZero() || a.timer != nil && !at.Before(a.at) {
-		return
-	}
-	a.stop()
-	a.at, a.timer = at, time.NewTimer(time.Until(at))
-}
-
-func (a *alarm) stop() {
-	if a.timer != nil {
-		a.timer.Stop()
-		a.timer = nil
-	}
-}
-
 // reload loads the configuration if its files have changed. Like load it returns when to read them
 // again.
 func (w *watcher) reload(now time.Time) time.Time {
 	in := newReader(w.fsys)
-	main, data := w.options.begin(w.path)
-	self := in.main(main, data)
-	found := readIncludes(in, main, w.includes)
+	self := in.main(w.path, w.options)
+	found := readIncludes(in, self.name, w.includes)
 	read := slices.Concat([]source{self}, found.sources)
 	for _, name := range w.keys {
 		read = append(read, in.key(name))
 	}
 	if hash(read) == w.last && len(w.missing.since) == 0 {
 		w.settling.waiting = nil
-		return w.again(now, w.watch(read, found.dirs))
+		return w.watch(now, read, found.dirs)
 	}
 	return w.load(now, false)
 }
@@ -160,7 +129,7 @@ func (w *watcher) reload(now time.Time) time.Time {
 func (w *watcher) load(now time.Time, asked bool) time.Time {
 	l := load(w.fsys, w.path, nil, w.options)
 	w.includes, w.keys = l.includes, l.keys
-	again := w.again(now, w.watch(l.read, l.dirs))
+	again := w.watch(now, l.read, l.dirs)
 	first := w.last == ""
 	if l.hash == w.last && len(w.missing.since) == 0 && !asked {
 		return again
@@ -177,7 +146,7 @@ func (w *watcher) load(now time.Time, asked bool) time.Time {
 		return again
 	}
 	w.last = l.hash
-	w.seen.remember(l.read)
+	w.seen = newSeen(l.read)
 	w.deliver(cfg, err, first && !asked)
 	return again
 }
@@ -211,7 +180,7 @@ func (w *watcher) deliver(cfg *Config, err error, first bool) {
 	}
 	w.missing.use(cfg)
 	if w.started == nil {
-		w.started = &cfg.origin
+		w.started = cfg.settings
 	}
 	if first {
 		return // the program runs with it
@@ -219,13 +188,6 @@ func (w *watcher) deliver(cfg *Config, err error, first bool) {
 	cfg.Warnings = append(cfg.Warnings, cfg.restart(w.started)...)
 	cfg.Warnings.Sort()
 	w.apply(cfg, nil)
-}
-
-func (w *watcher) again(now time.Time, more bool) time.Time {
-	if !more {
-		return time.Time{}
-	}
-	return now.Add(w.options.Debounce)
 }
 
 // earliest returns the earlier of two times. A zero time counts as none.
@@ -236,17 +198,15 @@ func earliest(a, b time.Time) time.Time {
 	return a
 }
 
-// watch watches the directories of the files, and no others. It reports whether some of them were
-// not watched before.
-func (w *watcher) watch(read []source, more []string) (isNew bool) {
+// watch watches the directories of the files, and no others. It returns when to read the files
+// again: soon where some directories were not watched before, otherwise never.
+func (w *watcher) watch(now time.Time, read []source, more []string) (again time.Time) {
 	if w.events == nil {
-		return false
+		return again
 	}
 	var dirs []string
 	for _, s := range read {
-		if s.name != ShippedName && s.name != noFile {
-			dirs = append(dirs, follow(s.name).dirs...)
-		}
+		dirs = append(dirs, s.way().dirs...)
 	}
 	for _, dir := range more {
 		dirs = append(dirs, follow(filepath.Join(dir, "*")).dirs...)
@@ -256,7 +216,7 @@ func (w *watcher) watch(read []source, more []string) (isNew bool) {
 	before := w.events.WatchList()
 	for _, dir := range dirs { // also those that are watched: another directory may have their name now
 		if err := w.events.Add(dir); err == nil && !slices.Contains(before, dir) {
-			isNew = true
+			again = now.Add(w.options.Debounce)
 		}
 	}
 	for _, dir := range before {
@@ -264,15 +224,15 @@ func (w *watcher) watch(read []source, more []string) (isNew bool) {
 			_ = w.events.Remove(dir) // it may be gone, and its watch with it
 		}
 	}
-	return isNew
+	return again
 }
 
 // restart returns a warning for each setting that differs from the start of the program and takes
 // effect only at the next start.
-func (c *Config) restart(started *origin) yamlcfg.Problems {
+func (c *Config) restart(started []setting) yamlcfg.Problems {
 	var found yamlcfg.Problems
-	for i, now := range c.origin.settings {
-		if reflect.DeepEqual(now.value, started.settings[i].value) {
+	for i, now := range c.settings {
+		if reflect.DeepEqual(now.value, started[i].value) {
 			continue
 		}
 		p := now.at.Problem("has changed since the start of the program: it takes effect at the next start")
@@ -280,4 +240,30 @@ func (c *Config) restart(started *origin) yamlcfg.Problems {
 		found = append(found, p)
 	}
 	return found
+}
+
+// alarm is a timer for the earliest of the times that were set.
+type alarm struct {
+	*time.Timer
+
+	at time.Time // zero = none is set
+}
+
+func newAlarm() *alarm {
+	a := &alarm{Timer: time.NewTimer(0)}
+	a.clear()
+	return a
+}
+
+func (a *alarm) clear() {
+	a.Stop()
+	a.at = time.Time{}
+}
+
+// set sets a time, unless it is zero or an earlier one is set.
+func (a *alarm) set(at time.Time) {
+	if first := earliest(a.at, at); !first.Equal(a.at) {
+		a.at = first
+		a.Reset(time.Until(first))
+	}
 }

@@ -4,4 +4,7 @@
 //
 // A [Schema] says which values may stand at a place, and sets variables. [Documents] reads files
 // without one.
+//
+// A file uses only those before it: problem.go (reports), node.go (values of a file), schema.go
+// (objects, lists, shapes), scalar.go (text, words, numbers), decode.go (whole files).
 package yamlcfg

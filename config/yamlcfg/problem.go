@@ -27,22 +27,17 @@ type Problem struct {
 
 // String returns the problem in one line, "file:line: path: text".
 func (p Problem) String() string {
-	var b strings.Builder
-	b.WriteString(p.File)
-	if p.Line > 0 {
-		b.WriteByte(':')
-		b.WriteString(strconv.Itoa(p.Line))
-	}
-	b.WriteString(": ")
-	if p.Warning {
-		b.WriteString("warning: ")
-	}
+	text := p.Text
 	if p.Path != "" {
-		b.WriteString(p.Path)
-		b.WriteString(": ")
+		text = p.Path + ": " + text
 	}
-	b.WriteString(p.Text)
-	return b.String()
+	if p.Warning {
+		text = "warning: " + text
+	}
+	if p.Line > 0 {
+		return fmt.Sprintf("%s:%d: %s", p.File, p.Line, text)
+	}
+	return p.File + ": " + text
 }
 
 // Problems are sorted by file and line. As an error they are one line each.
@@ -163,4 +158,28 @@ func (r *Report) All() Problems {
 		r.Errors = append(r.Errors, Problem{File: r.places[""].File, Text: fmt.Sprintf("and %d more problems", r.dropped)})
 	}
 	return r.Errors
+}
+
+// MaxQuoted bounds how many bytes of a value a problem repeats.
+const MaxQuoted = 80
+
+// Shorten cuts the middle out of text that is too long.
+func Shorten(s string, most int) string {
+	if len(s) <= most {
+		return s
+	}
+	return strings.ToValidUTF8(s[:most/2], "") + "…" + strings.ToValidUTF8(s[len(s)-most/2:], "")
+}
+
+// Join appends a key to a path. A key that would make the path ambiguous is quoted.
+func Join(path, key string) string {
+	if key == "" || strings.ContainsFunc(key, func(r rune) bool {
+		return r <= ' ' || r == 0x7f || r == '.' || r == '"' || r == '[' || r == ']'
+	}) {
+		key = strconv.Quote(key)
+	}
+	if path == "" {
+		return key
+	}
+	return path + "." + key
 }

@@ -2,67 +2,70 @@ package yamlcfg
 
 import (
 	"encoding/json"
+	"fmt"
 	"net"
 	"strconv"
 	"strings"
 	"time"
-
-	"gopkg.in/yaml.v3"
 )
 
 // Text is any text, which may be "".
 func Text(out *string) Schema {
-	return Scalar{Of: Shape{Type: []string{"string"}, Default: given(*out)}, Read: func(d *Decoder, v Value) {
-		if v.node.Kind != yaml.ScalarNode || v.node.Tag != "!!str" {
-			d.Failf(v, "must be text, not %s%s", d.Describe(v), d.quoted(v.node))
+	return Scalar{Of: Shape{Type: []string{"string"}, Default: given(*out)}, Read: func(n Node) {
+		if n.Is("!!str") {
+			*out = n.Raw()
 			return
 		}
-		*out = v.node.Value
+		hint := ""
+		if n.IsScalar() && !n.hidden[n.yaml] {
+			hint = ": write " + strconv.Quote(n.Raw())
+		}
+		n.Failf("must be text, not %s%s", n.Describe(), hint)
 	}}
-}
-
-// quoted returns a hint how to write a number or a similar value as text.
-func (d *Decoder) quoted(n *yaml.Node) string {
-	if n.Kind != yaml.ScalarNode || isNull(n) || d.hidden[n] {
-		return ""
-	}
-	return ": write " + strconv.Quote(n.Value)
 }
 
 // Name is text that is not empty.
 func Name(out *string) Schema {
-	return Scalar{Of: Shape{Type: []string{"string"}, Pattern: ".", Default: given(*out)}, Read: func(d *Decoder, v Value) {
-		var s string
-		Text(&s).Decode(d, v)
-		if s == "" && v.node.Tag == "!!str" {
-			d.Failf(v, "must not be empty")
+	return Scalar{Of: Shape{Type: []string{"string"}, Pattern: ".", Default: given(*out)}, Read: func(n Node) {
+		if n.Is("!!str") && n.Raw() == "" {
+			n.Failf("must not be empty")
 			return
 		}
-		*out = s
+		Text(out).Decode(n)
 	}}
+}
+
+// given is text as a default; nil for none.
+func given(text string) any {
+	if text == "" {
+		return nil
+	}
+	return text
 }
 
 // Literal is a scalar as it is written. Values of descriptors are text: 404 or true in a file mean
 // that text.
 func Literal(out *string) Schema {
-	return Scalar{Of: Shape{Type: []string{"string", "number", "boolean"}}, Read: func(d *Decoder, v Value) {
-		if v.node.Kind != yaml.ScalarNode || isNull(v.node) {
-			d.Failf(v, "must be text, not %s", d.Describe(v))
+	return Scalar{Of: Shape{Type: []string{"string", "number", "boolean"}}, Read: func(n Node) {
+		if !n.IsScalar() {
+			n.Failf("must be text, not %s", n.Describe())
 			return
 		}
-		*out = v.node.Value
+		*out = n.Raw()
 	}}
 }
 
 // Names is one name or a list of them.
 func Names(out *[]string) Schema {
-	return Scalar{Of: Shape{AnyOf: []*Shape{{Type: []string{"string"}, Pattern: "."}, {Type: []string{"array"}, Items: &Shape{Type: []string{"string"}, Pattern: "."}}}}, Read: func(d *Decoder, v Value) {
-		if v.node.Kind == yaml.SequenceNode {
-			List[string]{Out: out, Item: Name}.Decode(d, v)
+	list := List[string]{Out: out, Item: Name}
+	name := Name(new(string)).Shape()
+	return Scalar{Of: Shape{AnyOf: []*Shape{name, {Type: []string{"array"}, Items: name}}}, Read: func(n Node) {
+		if n.IsList() {
+			list.Decode(n)
 			return
 		}
 		var s string
-		Name(&s).Decode(d, v)
+		Name(&s).Decode(n)
 		if s != "" {
 			*out = []string{s}
 		}
@@ -71,37 +74,12 @@ func Names(out *[]string) Schema {
 
 // Bool is true or false.
 func Bool(out *bool) Schema {
-	return Scalar{Of: Shape{Type: []string{"boolean"}, Default: *out}, Read: func(d *Decoder, v Value) {
-		if v.node.Kind != yaml.ScalarNode || v.node.Tag != "!!bool" {
-			d.Failf(v, "must be true or false, not %s", d.Describe(v))
+	return Scalar{Of: Shape{Type: []string{"boolean"}, Default: *out}, Read: func(n Node) {
+		if !n.Is("!!bool") {
+			n.Failf("must be true or false, not %s", n.Describe())
 			return
 		}
-		*out = strings.EqualFold(v.node.Value, "true")
-	}}
-}
-
-// OneOf is one of some words, each with the value that it stands for. The first word is the
-// default.
-func OneOf[T comparable](out *T, words ...Word[T]) Schema {
-	known, shape := make([]string, len(words)), Shape{}
-	for i, w := range words {
-		known[i], shape.Enum = w.Text, append(shape.Enum, w.Text)
-		if w.Value == *out {
-			shape.Default = w.Text
-		}
-	}
-	return Scalar{Of: shape, Read: func(d *Decoder, v Value) {
-		for _, w := range words {
-			if v.node.Kind == yaml.ScalarNode && v.node.Value == w.Text {
-				*out = w.Value
-				return
-			}
-		}
-		hint := ""
-		if v.node.Kind == yaml.ScalarNode {
-			hint = DidYouMean(v.node.Value, known)
-		}
-		d.Failf(v, "must be %s, not %s%s", alternatives(known), d.Describe(v), hint)
+		*out = strings.EqualFold(n.Raw(), "true")
 	}}
 }
 
@@ -111,83 +89,100 @@ type Word[T any] struct {
 	Value T
 }
 
-// alternatives returns "a, b or c".
-func alternatives(words []string) string {
-	last := len(words) - 1
-	if last == 0 {
-		return words[0]
+// As returns the word for a value.
+func As[T any](text string, value T) Word[T] { return Word[T]{text, value} }
+
+// Enum is one of some texts.
+func Enum[T ~string](out *T, texts ...T) Schema {
+	words := make([]Word[T], len(texts))
+	for i, text := range texts {
+		words[i] = Word[T]{string(text), text}
 	}
-	return strings.Join(words[:last], ", ") + " or " + words[last]
+	return OneOf(out, words...)
 }
 
-// Integer is a whole number within bounds.
-func Integer(out *int64, least, most int64) Schema {
-	shape := numbers("integer", strconv.FormatInt(least, 10), strconv.FormatInt(most, 10))
-	if n := *out; n > 0 && n >= least && n <= most {
-		shape.Default = n
+// OneOf is one of some words, each with the value that it stands for.
+func OneOf[T comparable](out *T, words ...Word[T]) Schema {
+	known, shape := make([]string, len(words)), Shape{}
+	for i, w := range words {
+		known[i], shape.Enum = w.Text, append(shape.Enum, w.Text)
+		if w.Value == *out {
+			shape.Default = w.Text
+		}
 	}
-	return Scalar{Of: shape, Read: func(d *Decoder, v Value) {
-		n, ok := int64(0), v.node.Kind == yaml.ScalarNode && v.node.Tag == "!!int"
-		if ok {
-			n, ok = ParseInteger(v.node.Value)
+	return Scalar{Of: shape, Read: func(n Node) {
+		for _, w := range words {
+			if n.IsScalar() && n.Raw() == w.Text {
+				*out = w.Value
+				return
+			}
 		}
-		if !ok || n < least || n > most {
-			d.Failf(v, "must be a whole number, %d to %d, not %s", least, most, d.Describe(v))
-			return
-		}
-		*out = n
+		last := len(known) - 1
+		all := strings.Join(known[:last], ", ") + " or " + known[last]
+		n.Failf("must be %s, not %s%s", all, n.Describe(), DidYouMean(n.Raw(), known))
 	}}
 }
 
-// Count is a whole number within bounds, as an int.
-func Count(out *int, least, most int64) Schema {
-	shape := numbers("integer", strconv.FormatInt(least, 10), strconv.FormatInt(most, 10))
-	if n := int64(*out); n > 0 && n >= least && n <= most {
+// Integer is a whole number within bounds.
+func Integer[T int | int64](out *T, least, most int64) Schema {
+	shape := numbers("integer", least*1000, most*1000)
+	if n := int64(*out); n >= least && n <= most {
 		shape.Default = n
 	}
-	return Scalar{Of: shape, Read: func(d *Decoder, v Value) {
-		n := int64(*out)
-		Integer(&n, least, most).Decode(d, v)
-		*out = int(n)
+	return Scalar{Of: shape, Read: func(n Node) {
+		x, ok := ParseInteger(n.Raw())
+		if !ok || !n.Is("!!int") || x < least || x > most {
+			n.Failf("must be a whole number, %d to %d, not %s", least, most, n.Describe())
+			return
+		}
+		*out = T(x)
 	}}
 }
 
 // Thousandths is a number with at most three decimals, times 1000.
 func Thousandths(out *int64, least, most int64) Schema {
-	return Scalar{Of: numbers("number", Decimal(least), Decimal(most)), Read: func(d *Decoder, v Value) {
-		n, ok := int64(0), v.node.Kind == yaml.ScalarNode && (v.node.Tag == "!!int" || v.node.Tag == "!!float")
-		if ok {
-			n, ok = parseThousandths(v.node.Value)
-		}
-		if !ok || n < least || n > most {
-			d.Failf(v, "must be a number, %s to %s with at most three decimals, not %s", Decimal(least), Decimal(most), d.Describe(v))
+	shape := numbers("number", least, most)
+	if *out > 0 && *out >= least {
+		shape.Default = json.Number(Decimal(*out))
+	}
+	return Scalar{Of: shape, Read: func(n Node) {
+		x, ok := parseThousandths(n.Raw())
+		if !ok || !n.Is("!!int", "!!float") || x < least || x > most {
+			n.Failf("must be a number, %s to %s with at most three decimals, not %s", Decimal(least), Decimal(most), n.Describe())
 			return
 		}
-		*out = n
+		*out = x
 	}}
+}
+
+// numbers describes numbers within bounds, in thousandths. Editors take a number with '_' for text.
+func numbers(kind string, least, most int64) Shape {
+	shape := Shape{Type: []string{kind, "string"}, Pattern: `^[0-9][0-9_]*(\.[0-9]+)?$`, Minimum: json.Number(Decimal(least)), Maximum: json.Number(Decimal(most))}
+	shape.Range = Decimal(least) + " to " + Decimal(most)
+	return shape
 }
 
 // Duration is a duration in the form of Go.
 func Duration(out *time.Duration, least, most time.Duration) Schema {
-	shape := Shape{Type: []string{"string"}, Pattern: `^([0-9.]+(ns|us|µs|ms|s|m|h))+$|^0$`}
+	shape := Shape{Type: []string{"string"}, Pattern: `^([0-9.]+(ns|us|µs|ms|s|m|h))+$|^0$`, Kind: "duration", Range: ShortDuration(least) + " to " + ShortDuration(most)}
 	if *out >= least && *out <= most && *out > 0 {
 		shape.Default = ShortDuration(*out)
 	}
-	return Scalar{Of: shape, Read: func(d *Decoder, v Value) {
-		if v.node.Kind != yaml.ScalarNode || v.node.Tag != "!!str" {
+	return Scalar{Of: shape, Read: func(n Node) {
+		if !n.Is("!!str") {
 			hint := ""
-			if v.node.Tag == "!!int" && !d.hidden[v.node] {
-				hint = ": write a unit, such as " + v.node.Value + unitFor(v.node.Value, least, most)
+			if n.Is("!!int") && !n.hidden[n.yaml] {
+				hint = ": write a unit, such as " + n.Raw() + unitFor(n.Raw(), least, most)
 			}
-			d.Failf(v, "must be a duration, such as 15ms or 1h30m, not %s%s", d.Describe(v), hint)
+			n.Failf("must be a duration, such as 15ms or 1h30m, not %s%s", n.Describe(), hint)
 			return
 		}
-		x, err := time.ParseDuration(v.node.Value)
+		x, err := time.ParseDuration(n.Raw())
 		switch {
 		case err != nil:
-			d.Failf(v, "must be a duration, such as 15ms or 1h30m, not %s; the units are ms, s, m and h", d.Describe(v))
+			n.Failf("must be a duration, such as 15ms or 1h30m, not %s; the units are ms, s, m and h", n.Describe())
 		case x < least || x > most:
-			d.Failf(v, "must be %s to %s, not %s", ShortDuration(least), ShortDuration(most), ShortDuration(x))
+			n.Failf("must be %s to %s, not %s", ShortDuration(least), ShortDuration(most), ShortDuration(x))
 		default:
 			*out = x
 		}
@@ -218,28 +213,67 @@ func ShortDuration(d time.Duration) string {
 
 // Address is a host and a port, "0.0.0.0:8081". Without a host it is all interfaces.
 func Address(out *string) Schema {
-	return Scalar{Of: Shape{Type: []string{"string"}, Pattern: ":[0-9]+$", Default: given(*out)}, Read: func(d *Decoder, v Value) {
-		_, port, err := net.SplitHostPort(v.node.Value)
-		if err == nil {
-			_, err = strconv.ParseUint(port, 10, 16)
-		}
-		if err != nil || v.node.Kind != yaml.ScalarNode {
-			d.Failf(v, "must be a host and a port from 0 to 65535, such as 127.0.0.1:8080 or [::1]:8080, not %s", d.Describe(v))
+	return Scalar{Of: Shape{Type: []string{"string"}, Pattern: ":[0-9]+$", Kind: "address", Default: given(*out)}, Read: func(n Node) {
+		if !IsAddress(n.Raw()) || !n.IsScalar() {
+			n.Failf("must be a host and a port from 0 to 65535, such as 127.0.0.1:8080 or [::1]:8080, not %s", n.Describe())
 			return
 		}
-		*out = v.node.Value
+		*out = n.Raw()
 	}}
 }
 
-// numbers describes numbers within bounds. Editors take a number with '_' for text.
-func numbers(kind, least, most string) Shape {
-	return Shape{Type: []string{kind, "string"}, Pattern: `^[0-9][0-9_]*(\.[0-9]+)?$`, Minimum: json.Number(least), Maximum: json.Number(most)}
+// IsAddress reports whether text is a host, which may be "", and a port.
+func IsAddress(text string) bool {
+	_, port, err := net.SplitHostPort(text)
+	if err == nil {
+		_, err = strconv.ParseUint(port, 10, 16)
+	}
+	return err == nil
 }
 
-// given is text as a default; nil for none.
-func given(text string) any {
-	if text == "" {
-		return nil
+// ParseInteger reads decimal digits, which may have '_' between them: "2_000_000". It refuses
+// signs, leading zeros and other bases, as readers of YAML disagree about them.
+func ParseInteger(s string) (int64, bool) {
+	if s == "" || !isDigit(s[0]) || !isDigit(s[len(s)-1]) || s[0] == '0' && len(s) > 1 {
+		return 0, false
 	}
-	return text
+	s = strings.ReplaceAll(s, "_", "")
+	for i := range len(s) {
+		if !isDigit(s[i]) {
+			return 0, false
+		}
+	}
+	n, err := strconv.ParseInt(s, 10, 64)
+	return n, err == nil
+}
+
+// maxNumber is the largest number with decimals.
+const maxNumber = 1_000_000_000_000
+
+// parseThousandths reads a number with at most three decimals and returns it times 1000: "2.5" is
+// 2500.
+func parseThousandths(s string) (int64, bool) {
+	whole, fraction, point := strings.Cut(s, ".")
+	n, ok := ParseInteger(whole)
+	if !ok || n > maxNumber || point && (fraction == "" || len(fraction) > 3) {
+		return 0, false
+	}
+	n *= 1000
+	for i, unit := 0, int64(100); i < len(fraction); i, unit = i+1, unit/10 {
+		if !isDigit(fraction[i]) {
+			return 0, false
+		}
+		n += int64(fraction[i]-'0') * unit
+	}
+	return n, true
+}
+
+func isDigit(c byte) bool { return c >= '0' && c <= '9' }
+
+// Decimal writes thousandths as a number: 2500 is "2.5".
+func Decimal(n int64) string {
+	if n%1000 == 0 {
+		return strconv.FormatInt(n/1000, 10)
+	}
+	return strings.TrimRight(fmt.Sprintf("%d.%03d", n/1000, n%1000), "0")
 }

@@ -101,7 +101,7 @@ func readContexts(path string) (*contextsFile, error) {
 
 func (f *contextsFile) read(n yamlcfg.Node) {
 	n.Fields(
-		yamlcfg.Field{Name: "current", Read: func(n yamlcfg.Node) { n.Text(&f.Current) }},
+		yamlcfg.Field{Name: "current", Read: yamlcfg.Text(&f.Current).Decode},
 		yamlcfg.Field{Name: "contexts", Read: func(n yamlcfg.Node) { n.Entries("a context", f.readContext) }},
 	)
 }
@@ -109,7 +109,7 @@ func (f *contextsFile) read(n yamlcfg.Node) {
 func (f *contextsFile) readContext(name string, n yamlcfg.Node) {
 	var c namedContext
 	text := func(key string, out *string) yamlcfg.Field {
-		return yamlcfg.Field{Name: key, Read: func(n yamlcfg.Node) { n.Name(out) }}
+		return yamlcfg.Field{Name: key, Read: yamlcfg.Name(out).Decode}
 	}
 	n.Fields(text("server", &c.Server), text("namespace", &c.Namespace), text("ca", &c.CA), text("cert", &c.Cert),
 		text("key", &c.Key), text("token_file", &c.TokenFile), text("token_env", &c.TokenEnv))

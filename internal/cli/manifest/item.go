@@ -39,13 +39,13 @@ func (p *parser) limitsItem(n yamlcfg.Node) {
 	var budgets *limiter.Budgets
 	n.Fields(
 		yamlcfg.Field{Name: "level", Read: func(n yamlcfg.Node) {
-			n.OneOf(&level, string(api.LevelSystem), string(api.LevelResource), string(api.LevelEntity))
+			yamlcfg.Enum(&level, string(api.LevelSystem), string(api.LevelResource), string(api.LevelEntity)).Decode(n)
 		}},
 		yamlcfg.Field{Name: "entity", Read: func(n yamlcfg.Node) { name(n, &entity) }},
 		yamlcfg.Field{Name: "resource", Read: func(n yamlcfg.Node) { name(n, &resource) }},
 		yamlcfg.Field{Name: "limits", Read: func(n yamlcfg.Node) { config.ReadLimits(n, &limits, &budgets) }},
 		yamlcfg.Field{Name: "on_unavailable", Read: func(n yamlcfg.Node) {
-			n.OneOf(&policy, limiter.Allow.String(), limiter.Deny.String(), limiter.Local.String())
+			yamlcfg.Enum(&policy, limiter.Allow.String(), limiter.Deny.String(), limiter.Local.String()).Decode(n)
 		}},
 		ignored("disabled"), ignored("etag"),
 	)
@@ -89,12 +89,12 @@ func levelMistake(ref limiter.Ref, entity, resource string) string {
 // name reads a name: text, or {base64: "..."} of bytes that are no text.
 func name(n yamlcfg.Node, out *api.Name) {
 	if !n.Has("base64") {
-		n.Name((*string)(out))
+		yamlcfg.Name((*string)(out)).Decode(n)
 		return
 	}
 	n.Fields(yamlcfg.Field{Name: "base64", Read: func(n yamlcfg.Node) {
 		var text string
-		n.Name(&text)
+		yamlcfg.Name(&text).Decode(n)
 		raw, err := base64.StdEncoding.DecodeString(text)
 		if err != nil {
 			n.Failf("must be base64: %v", err)

@@ -77,7 +77,7 @@ func (p *parser) document(n yamlcfg.Node) {
 // header reads a name that every document has alike, or not at all.
 func (p *parser) header(n yamlcfg.Node, out *string) {
 	var name string
-	if n.Name(&name); name == "" {
+	if yamlcfg.Name(&name).Decode(n); name == "" {
 		return
 	}
 	switch {
@@ -155,14 +155,14 @@ func (p *parser) entity(id string, n yamlcfg.Node) {
 // entityFields reads the members of an entity that both forms have.
 func entityFields(e *api.Entity) []yamlcfg.Field {
 	return []yamlcfg.Field{
-		{Name: "name", Read: func(n yamlcfg.Node) { n.Text(&e.Name) }},
+		{Name: "name", Read: yamlcfg.Text(&e.Name).Decode},
 		{Name: "parent", Read: func(n yamlcfg.Node) { name(n, &e.Parent) }},
-		{Name: "cascade", Read: func(n yamlcfg.Node) { n.Bool(&e.Cascade) }},
+		{Name: "cascade", Read: yamlcfg.Bool(&e.Cascade).Decode},
 		{Name: "metadata", Read: func(n yamlcfg.Node) {
 			e.Metadata = map[string]string{}
 			n.Entries("a member of metadata", func(name string, n yamlcfg.Node) {
 				var value string
-				n.Text(&value)
+				yamlcfg.Text(&value).Decode(n)
 				e.Metadata[name] = value
 			})
 		}},

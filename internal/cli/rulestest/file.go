@@ -63,7 +63,7 @@ func Parse(name string, data []byte) (*File, yamlcfg.Problems) {
 
 func (f *File) read(n yamlcfg.Node) {
 	n.Fields(
-		yamlcfg.Field{Name: "config", Read: func(n yamlcfg.Node) { n.Name(&f.Config) }},
+		yamlcfg.Field{Name: "config", Read: yamlcfg.Name(&f.Config).Decode},
 		yamlcfg.Field{Name: "cases", Read: func(n yamlcfg.Node) { n.Items(f.readCase) }},
 	)
 }
@@ -71,7 +71,7 @@ func (f *File) read(n yamlcfg.Node) {
 func (f *File) readCase(n yamlcfg.Node) {
 	c := Case{Line: n.Line()}
 	n.Fields(
-		yamlcfg.Field{Name: "name", Read: func(n yamlcfg.Node) { n.Name(&c.Name) }},
+		yamlcfg.Field{Name: "name", Read: yamlcfg.Name(&c.Name).Decode},
 		yamlcfg.Field{Name: "steps", Read: func(n yamlcfg.Node) {
 			n.Items(func(n yamlcfg.Node) { c.Steps = append(c.Steps, readStep(n)) })
 		}},
@@ -88,11 +88,11 @@ func (f *File) readCase(n yamlcfg.Node) {
 func readStep(n yamlcfg.Node) Step {
 	s := Step{Line: n.Line(), Repeat: 1}
 	n.Fields(
-		yamlcfg.Field{Name: "advance", Read: func(n yamlcfg.Node) { n.Duration(&s.Advance, time.Millisecond, maxAdvance) }},
+		yamlcfg.Field{Name: "advance", Read: yamlcfg.Duration(&s.Advance, time.Millisecond, maxAdvance).Decode},
 		yamlcfg.Field{Name: "call", Read: s.readCall},
 		yamlcfg.Field{Name: "repeat", Read: func(n yamlcfg.Node) {
 			repeat := int64(1)
-			n.Integer(&repeat, 1, maxRepeat)
+			yamlcfg.Integer(&repeat, 1, maxRepeat).Decode(n)
 			s.Repeat = int(repeat)
 		}},
 		yamlcfg.Field{Name: "expect", Read: func(n yamlcfg.Node) { s.Expect.read(n) }},
@@ -111,7 +111,7 @@ func readStep(n yamlcfg.Node) Step {
 // readCall reads a call: "DOMAIN KEY=VALUE...", or a RateLimitRequest.
 func (s *Step) readCall(n yamlcfg.Node) {
 	if n.IsScalar() {
-		n.Name(&s.Text)
+		yamlcfg.Name(&s.Text).Decode(n)
 		s.Call = callOf(n, s.Text)
 		return
 	}
@@ -174,27 +174,27 @@ const (
 // read reads the answer alone, or a mapping with more.
 func (e *Expect) read(n yamlcfg.Node) {
 	if n.IsScalar() {
-		n.OneOf(&e.Answer, allowed, denied)
+		yamlcfg.Enum(&e.Answer, allowed, denied).Decode(n)
 		return
 	}
 	text := func(name string, out *string) yamlcfg.Field {
-		return yamlcfg.Field{Name: name, Read: func(n yamlcfg.Node) { n.Text(out) }}
+		return yamlcfg.Field{Name: name, Read: yamlcfg.Text(out).Decode}
 	}
 	n.Fields(
-		yamlcfg.Field{Name: "answer", Read: func(n yamlcfg.Node) { n.OneOf(&e.Answer, allowed, denied) }},
+		yamlcfg.Field{Name: "answer", Read: yamlcfg.Enum(&e.Answer, allowed, denied).Decode},
 		text("limit", &e.Limit), text("entity", &e.Entity), text("rule", &e.Rule), text("reason", &e.Reason),
 		yamlcfg.Field{Name: "remaining", Read: func(n yamlcfg.Node) {
 			e.Remaining = new(int64)
-			n.Integer(e.Remaining, 0, 1<<32-1)
+			yamlcfg.Integer(e.Remaining, 0, 1<<32-1).Decode(n)
 		}},
 		yamlcfg.Field{Name: "retry_after", Read: func(n yamlcfg.Node) {
 			e.RetryAfter = new(time.Duration)
-			n.Duration(e.RetryAfter, 0, maxAdvance)
+			yamlcfg.Duration(e.RetryAfter, 0, maxAdvance).Decode(n)
 		}},
 		yamlcfg.Field{Name: "each", Read: func(n yamlcfg.Node) {
 			n.Items(func(n yamlcfg.Node) {
 				var one string
-				n.OneOf(&one, allowed, denied)
+				yamlcfg.Enum(&one, allowed, denied).Decode(n)
 				e.Each = append(e.Each, one)
 			})
 		}},

@@ -12,7 +12,7 @@ type use int
 const (
 	consumed use = iota // a number, hits, or {hits: a weight}
 	reserved            // the same, and an estimate
-	byHits              // hits, or {hits: a weight}
+	settled             // hits, or {hits: a weight}
 )
 
 // amounts says how much of each limit is taken or settled.
@@ -22,53 +22,63 @@ func amounts(out *[]yamlcfg.Entry[descriptor.ConsumeSpec], of use) yamlcfg.Schem
 	}}
 }
 
+// specs returns the amounts with the names of their limits; nil for none.
+func specs(all []yamlcfg.Entry[descriptor.ConsumeSpec]) []descriptor.ConsumeSpec {
+	if len(all) == 0 {
+		return nil
+	}
+	out := make([]descriptor.ConsumeSpec, len(all))
+	for i, a := range all {
+		out[i] = a.Value
+		out[i].Limit = a.Name
+	}
+	return out
+}
+
 // amount is the amount of one limit.
 func amount(out *descriptor.ConsumeSpec, of use) yamlcfg.Schema {
 	example := "{hits: 2.5}"
-	keys := []yamlcfg.Key{key("hits", "weight of a hit, three decimals: `consume: {tpm: {hits: 2.5}}`; also of `reserve` and `settle`", weight(&out.PerHit))}
+	all := []yamlcfg.Key{key("hits", "weight of a hit, three decimals: `consume: {tpm: {hits: 2.5}}`; also of `reserve` and `settle`", weight(&out.PerHit))}
 	if of == reserved {
 		example = "{hits: true, estimate: {min: 100, max: 4000}}"
-		keys = append(keys, key("estimate", "reserves by history without a number: `{hits: true, estimate: {min: 100, max: 4000}}`", estimate(&out.Estimate)))
+		all = append(all, key("estimate", "reserves by history without a number: `{hits: true, estimate: {min: 100, max: 4000}}`", estimate(&out.Estimate)))
 	}
 	shape := yamlcfg.Shape{Enum: []any{"hits"}}
-	if of != byHits {
+	if of != settled {
 		shape = yamlcfg.Shape{AnyOf: []*yamlcfg.Shape{{Enum: []any{"hits"}}, yamlcfg.Thousandths(new(int64), 0, maxAmount).Shape()}}
 	}
 	return yamlcfg.Either{
-		Mapping: yamlcfg.Object{Title: "amount", Keys: keys, Needs: []string{"hits"}, Missing: "needs hits, a weight for each hit: " + example},
-		Other: yamlcfg.Scalar{Of: shape, Read: func(d *yamlcfg.Decoder, v yamlcfg.Value) {
+		Mapping: yamlcfg.Object{Title: "amount", Keys: all, Needs: []string{"hits"}, Missing: "needs hits, a weight for each hit: " + example},
+		Other: yamlcfg.Scalar{Of: shape, Read: func(n yamlcfg.Node) {
 			switch {
-			case v.IsScalar() && v.Text() == "hits":
+			case n.IsScalar() && n.Raw() == "hits":
 				out.PerHit = limiter.Milli
-			case of == byHits:
-				d.Failf(v, "must be hits or {hits: 2.5}, not %s; a settlement takes its number from the descriptor", d.Describe(v))
-			case v.Is("!!int", "!!float"):
-				yamlcfg.Thousandths(&out.Constant, 0, maxAmount).Decode(d, v)
+			case of == settled:
+				n.Failf("must be hits or {hits: 2.5}, not %s; a settlement takes its number from the descriptor", n.Describe())
+			case n.Is("!!int", "!!float"):
+				yamlcfg.Thousandths(&out.Constant, 0, maxAmount).Decode(n)
 			default:
-				d.Failf(v, "must be a number, hits, or %s, not %s", example, d.Describe(v))
+				n.Failf("must be a number, hits, or %s, not %s", example, n.Describe())
 			}
 		}},
 	}
 }
 
-// maxAmount bounds the amount that one call takes: the capacity of the largest possible bucket.
-const maxAmount = limiter.MaxTokens * limiter.Milli
-
 // weight is the number of tokens for each hit; true is one.
 func weight(out *int64) yamlcfg.Schema {
 	number := yamlcfg.Thousandths(out, 1, maxAmount)
 	shape := yamlcfg.Shape{AnyOf: []*yamlcfg.Shape{{Enum: []any{true}}, number.Shape()}}
-	return yamlcfg.Scalar{Of: shape, Read: func(d *yamlcfg.Decoder, v yamlcfg.Value) {
-		if !v.Is("!!bool") {
-			number.Decode(d, v)
+	return yamlcfg.Scalar{Of: shape, Read: func(n yamlcfg.Node) {
+		if !n.Is("!!bool") {
+			number.Decode(n)
 			return
 		}
 		var one bool
-		yamlcfg.Bool(&one).Decode(d, v)
+		yamlcfg.Bool(&one).Decode(n)
 		if one {
 			*out = limiter.Milli
 		} else {
-			d.Failf(v, "must be true, for one token a hit, or a weight such as 2.5; leave the limit out to take nothing of it")
+			n.Failf("must be true, for one token a hit, or a weight such as 2.5; leave the limit out to take nothing of it")
 		}
 	}}
 }
@@ -78,12 +88,12 @@ func estimate(out **descriptor.EstimateSpec) yamlcfg.Schema {
 	var e descriptor.EstimateSpec
 	return yamlcfg.Object{Title: "estimate", Needs: []string{"min", "max"}, Missing: "needs min and max: {min: 100, max: 4000}", Keys: []yamlcfg.Key{
 		key("min", "least reserved tokens, three decimals", yamlcfg.Thousandths(&e.Min, 1, maxAmount)),
-		key("max", "most reserved tokens, and those without enough history", yamlcfg.Thousandths(&e.Max, 1, maxAmount)),
-	}}.Then(func(d *yamlcfg.Decoder, v yamlcfg.Value, sound bool) {
+		key("max", "most reserved tokens, at least `min`, and those without enough history", yamlcfg.Thousandths(&e.Max, 1, maxAmount)),
+	}}.Then(func(n yamlcfg.Node, sound bool) {
 		switch {
 		case !sound:
 		case e.Min > e.Max:
-			d.Failf(v, "has a min of %s, above its max of %s: exchange them", yamlcfg.Decimal(e.Min), yamlcfg.Decimal(e.Max))
+			n.Failf("has a min of %s, above its max of %s: exchange them", yamlcfg.Decimal(e.Min), yamlcfg.Decimal(e.Max))
 		default:
 			*out = &e
 		}

@@ -10,17 +10,6 @@ import (
 // maxTree bounds how deep descriptors of an envoyproxy/ratelimit file nest.
 const maxTree = 32
 
-// envoyFile is a file of envoyproxy/ratelimit: a domain and its descriptors.
-func (dom *domain) envoyFile() yamlcfg.Schema {
-	return yamlcfg.Object{Title: "envoyproxy", Needs: []string{"domain"}, Missing: needsDomain, Keys: []yamlcfg.Key{
-		key("domain", "the domain of the gateway's filter", yamlcfg.Name(&dom.spec.Domain)),
-		key("descriptors", "its descriptors", yamlcfg.ListGiven{Schema: tree(&dom.spec.Tree, maxTree), Out: &dom.says}),
-	}}.Then(func(d *yamlcfg.Decoder, v yamlcfg.Value, _ bool) {
-		dom.spec.Path = d.Scope + v.Path
-		dom.at = d.Find(d.Scope + yamlcfg.Join(v.Path, "domain"))
-	})
-}
-
 // tree is a list of descriptors, each with more below it.
 func tree(out *[]descriptor.TreeSpec, levels int) yamlcfg.Schema {
 	return yamlcfg.List[descriptor.TreeSpec]{Out: out, Item: func(s *descriptor.TreeSpec) yamlcfg.Schema { return branch(s, levels) }}
@@ -29,13 +18,13 @@ func tree(out *[]descriptor.TreeSpec, levels int) yamlcfg.Schema {
 // branch is a descriptor with at most so many levels, this one included.
 func branch(out *descriptor.TreeSpec, levels int) yamlcfg.Schema {
 	if levels == 0 {
-		return yamlcfg.Scalar{Read: func(d *yamlcfg.Decoder, v yamlcfg.Value) {
-			out.Path = d.Scope + v.Path
-			d.Failf(v, "descriptors are nested more than %d deep: take levels out", maxTree)
-			d.Unsound[out.Path] = true
+		return yamlcfg.Scalar{Read: func(n yamlcfg.Node) {
+			out.Path = n.Path()
+			n.Failf("descriptors are nested more than %d deep: take levels out", maxTree)
+			n.Unsound[out.Path] = true
 		}}
 	}
-	return yamlcfg.Object{Title: "descriptor", Keys: []yamlcfg.Key{
+	return yamlcfg.Object{Title: "descriptor", Needs: []string{"key"}, Keys: []yamlcfg.Key{
 		key("key", "key of an entry", yamlcfg.Name(&out.Key)),
 		key("value", "its value; `*` is any run of bytes", yamlcfg.Literal(&out.Value)),
 		key("rate_limit", "the limit, if this is the last entry", treeLimit(&out.Limit)),
@@ -46,24 +35,24 @@ func branch(out *descriptor.TreeSpec, levels int) yamlcfg.Schema {
 		key("value_to_metric", "no effect, with a warning", without("metrics have the names of rules, never values of descriptors")),
 		key("metadata", "no effect, with a warning", without("answers carry metadata of their own")),
 		key("descriptors", "the next entry", tree(&out.Children, levels-1)),
-	}}.Then(func(d *yamlcfg.Decoder, v yamlcfg.Value, sound bool) {
-		out.Path = d.Scope + v.Path
+	}}.Then(func(n yamlcfg.Node, sound bool) {
+		out.Path = n.Path()
 		if !sound {
-			d.Unsound[out.Path] = true
+			n.Unsound[out.Path] = true
 		}
 	})
 }
 
 // without is a key that is accepted and has no effect.
 func without(why string) yamlcfg.Schema {
-	return yamlcfg.Scalar{Read: func(d *yamlcfg.Decoder, v yamlcfg.Value) { d.Warn(d.At(v), "has no effect: %s", why) }}
+	return yamlcfg.Scalar{Read: func(n yamlcfg.Node) { n.Warn(n.Where(), "has no effect: %s", why) }}
 }
 
 // treeLimit is the rate_limit of a descriptor.
 func treeLimit(out **descriptor.TreeLimitSpec) yamlcfg.Schema {
 	l, requests := &descriptor.TreeLimitSpec{}, int64(-1)
 	replaced := func(out *string) yamlcfg.Schema {
-		return yamlcfg.Object{Title: "rate_limit.replaces", Keys: []yamlcfg.Key{key("name", "name of such a limit", yamlcfg.Name(out))}}
+		return yamlcfg.Object{Title: "rate_limit.replaces", Needs: []string{"name"}, Keys: []yamlcfg.Key{key("name", "name of such a limit", yamlcfg.Name(out))}}
 	}
 	return yamlcfg.Object{Title: "rate_limit", Keys: []yamlcfg.Key{
 		key("unit", "in any case of letters", yamlcfg.Name(&l.Unit)),
@@ -71,9 +60,9 @@ func treeLimit(out **descriptor.TreeLimitSpec) yamlcfg.Schema {
 		key("unlimited", "admits everything; without a unit", yamlcfg.Bool(&l.Unlimited)),
 		key("name", "name in answers and `replaces`", yamlcfg.Text(&l.Name)),
 		key("replaces", "limits that do not count in a call with this one", yamlcfg.List[string]{Out: &l.Replaces, Item: replaced}),
-	}}.Then(func(d *yamlcfg.Decoder, v yamlcfg.Value, sound bool) {
+	}}.Then(func(n yamlcfg.Node, sound bool) {
 		if requests < 0 && !l.Unlimited && sound {
-			d.Warn(d.At(v), "has no requests_per_unit, and so denies everything")
+			n.Warn(n.Where(), "has no requests_per_unit, and so denies everything")
 		}
 		l.RequestsPerUnit = uint32(max(requests, 0)) // #nosec G115 -- the schema holds it to 32 bits
 		*out = l

@@ -8,18 +8,32 @@ import (
 	"github.com/ratelimit/ratelimit/config/yamlcfg"
 )
 
-// checkListeners refuses two listeners on one address: the second could not start.
-func (f *file) checkListeners(d *yamlcfg.Decoder) {
+// Server says where the program listens.
+type Server struct {
+	GRPC  GRPC
+	HTTP  HTTP
+	Admin Admin
+}
+
+func (s *Server) schema() yamlcfg.Schema {
+	return keys(
+		key("grpc", "the Rate Limit Service", s.GRPC.schema()),
+		key("http", "`/json`, `/v1/explain`, `/metrics`, `/healthz`, `/readyz`: [The HTTP side](#the-http-side)", s.HTTP.schema()),
+		key("admin", "backup, restore, changes of state: [Administration](#administration)", s.Admin.schema()),
+	)
+}
+
+// check refuses two listeners on one address: the second could not start.
+func (s *Server) check(r *yamlcfg.Report) {
 	type listener struct{ path, address string }
-	c := &f.cfg.Server
-	all := []listener{{"server.grpc.address", c.GRPC.Address}, {"server.http.address", c.HTTP.Address}}
-	if _, socket := c.Admin.Socket(); !socket && c.Admin.Address != AdminOff && c.Admin.Address != "" {
-		all = append(all, listener{"server.admin.address", c.Admin.Address})
+	all := []listener{{"server.grpc.address", s.GRPC.Address}, {"server.http.address", s.HTTP.Address}}
+	if _, socket := s.Admin.Socket(); !socket && s.Admin.Address != AdminOff && s.Admin.Address != "" {
+		all = append(all, listener{"server.admin.address", s.Admin.Address})
 	}
 	for i, l := range all {
 		for _, earlier := range all[:i] {
 			if overlap(earlier.address, l.address) {
-				d.Fail(d.Find(l.path), "is %s, where %s listens already, %s: give one of them another port", l.address, earlier.path, earlier.address)
+				r.Fail(r.Find(l.path), "is %s, where %s listens already, %s: give one of them another port", l.address, earlier.path, earlier.address)
 			}
 		}
 	}

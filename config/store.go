@@ -11,6 +11,40 @@ import (
 	"github.com/ratelimit/ratelimit/pkg/dynamo"
 )
 
+// Store says which store has the buckets.
+type Store struct {
+	Type     StoreType
+	Embedded Embedded
+	DynamoDB DynamoDB
+}
+
+// StoreType is the kind of a store.
+type StoreType string
+
+// The kinds of stores.
+const (
+	StoreEmbedded StoreType = "embedded"
+	StoreDynamoDB StoreType = "dynamodb"
+)
+
+// Embedded is the store for one node.
+type Embedded struct {
+	Data       string // a directory, relative to the working directory of the program; "" = memory only; default ""
+	MaxBuckets int    // 1 to 1,000,000,000; default 0: as many as the memory has room for; bounds also the memory that decides by limiter.Local
+	NewData    bool   // makes an empty data file where the one of Data is missing; set by the program's flags only
+}
+
+func (s *Store) schema() yamlcfg.Schema {
+	return keys(
+		key("type", "in the program, or [a table of a fleet](#a-fleet-on-dynamodb)", yamlcfg.Enum(&s.Type, StoreEmbedded, StoreDynamoDB)),
+		key("embedded", "the embedded store", keys(
+			key("data", "[directory](#a-data-directory) for buckets, stored limits, entities, audit and usage, relative to the working directory; `\"\"` = memory only", yamlcfg.Text(&s.Embedded.Data)),
+			key("max_buckets", "a full bucket counts as none; beyond it new keys [share buckets](#memory). With `dynamodb`, of those under `local`", yamlcfg.Integer(&s.Embedded.MaxBuckets, 1, 1_000_000_000)),
+		)),
+		key("dynamodb", "the DynamoDB store", s.DynamoDB.schema()),
+	)
+}
+
 // DynamoDB is the store for a fleet.
 type DynamoDB struct {
 	Table       string // 3 to 255 letters, digits, '_', '-' and '.'; default "ratelimit"
@@ -75,15 +109,15 @@ func isEndpoint(endpoint string) bool {
 
 // schema checks the settings against each other too.
 func (c *DynamoDB) schema() yamlcfg.Schema {
-	return yamlcfg.Object{Keys: []yamlcfg.Key{
+	return keys(
 		key("table", "the table", yamlcfg.Text(&c.Table)),
 		key("region", "`\"\"` = of the environment", yamlcfg.Text(&c.Region)),
 		key("endpoint", "`\"\"` = of the region", yamlcfg.Text(&c.Endpoint)),
 		key("create_table", "creates a missing table, only at an endpoint on this machine, at a private address or at a name without a domain", yamlcfg.Bool(&c.CreateTable)),
 		key("max_clock_offset", "largest offset of a reply's date that is [trusted](#a-fleet-on-dynamodb); AWS accepts no call beyond the default", yamlcfg.Duration(&c.MaxClockOffset, time.Second, 24*time.Hour)),
-	}}.Then(func(d *yamlcfg.Decoder, v yamlcfg.Value, _ bool) {
+	).Then(func(n yamlcfg.Node, _ bool) {
 		for _, f := range c.faults() {
-			d.Fail(d.Find(yamlcfg.Join(v.Path, f.key)), "%s", f.text)
+			n.FailAt(f.key, "%s", f.text)
 		}
 	})
 }

@@ -1,0 +1,144 @@
+package config
+
+import (
+	"github.com/ratelimit/ratelimit/config/yamlcfg"
+	"github.com/ratelimit/ratelimit/pkg/limiter"
+)
+
+// ReadLimits reads limits by name, with their budgets, in the form that the configuration has.
+func ReadLimits(n yamlcfg.Node, out **limiter.Limits, budgets **limiter.Budgets) {
+	limitsSchema{out, budgets}.Decode(n)
+}
+
+// limitsSchema is a mapping of names to limits. After a mistake every name stands for an unlimited
+// limit, so that references to it are not reported too.
+type limitsSchema struct {
+	out     **limiter.Limits
+	budgets **limiter.Budgets // nil = budgets cannot stand here
+}
+
+// namedLimit is one limit in the form of the file.
+type namedLimit struct {
+	limiter.Limit
+
+	budgets []limiter.Budget // without its name
+}
+
+func (s limitsSchema) Decode(n yamlcfg.Node) {
+	var entries []yamlcfg.Entry[namedLimit]
+	before := n.Failures()
+	s.dict(&entries).Decode(n)
+	sound := n.Failures() == before
+	set := make([]limiter.Limit, len(entries))
+	for i, e := range entries {
+		set[i] = e.Value.Limit
+		set[i].Name = e.Name
+		if !sound {
+			set[i] = limiter.Unlimited(e.Name)
+		}
+	}
+	limits, err := limiter.NewLimits(set...)
+	if err != nil {
+		n.Failf("%s", reason(err))
+		limits = &limiter.Limits{}
+	}
+	*s.out = limits
+	if sound && s.budgets != nil {
+		*s.budgets = budgetsOf(entries)
+	}
+}
+
+// Shape describes the mapping.
+func (s limitsSchema) Shape() *yamlcfg.Shape { return s.dict(new([]yamlcfg.Entry[namedLimit])).Shape() }
+
+func (s limitsSchema) dict(out *[]yamlcfg.Entry[namedLimit]) yamlcfg.Schema {
+	return yamlcfg.Dict[namedLimit]{Out: out, What: "a limit", Name: validLimitName, Item: func(l *namedLimit) yamlcfg.Schema {
+		return limit(l, s.budgets != nil)
+	}}
+}
+
+// limit is a rate, or a mapping with a rate and further keys.
+func limit(out *namedLimit, budgets bool) yamlcfg.Schema {
+	l := &out.Limit
+	var burst, debt int64 = 0, -1
+	return yamlcfg.Either{Other: rate(l), Mapping: yamlcfg.Object{Title: "limit", Needs: []string{"rate"}, Keys: []yamlcfg.Key{
+		key("rate", "tokens and period, or `unlimited`; `rpm: 600/minute` is short for `rpm: {rate: 600/minute}`", rate(l)),
+		key("burst", "the capacity", yamlcfg.Integer(&burst, 1, limiter.MaxTokens)),
+		key("max_debt", "how far below zero a charge may go", yamlcfg.Integer(&debt, 0, limiter.MaxTokens)),
+		key("budget", "[amounts of usage](#budgets) with events; under `limits` only, not for `unlimited`", budget(&out.budgets, budgets)),
+	}}.Then(func(n yamlcfg.Node, sound bool) {
+		switch {
+		case !sound:
+		case l.Unlimited && (burst > 0 || debt >= 0):
+			n.Failf("an unlimited limit has neither burst nor max_debt: leave them out")
+		case l.Unlimited && len(out.budgets) > 0:
+			n.Failf("is unlimited, and usage of such a limit is not counted: leave budget out, or give a high rate, such as 1_000_000_000/second")
+		case !l.Unlimited && l.RefillAmount == 0:
+			n.Failf("needs rate, such as {rate: 100/minute, burst: 200}")
+		}
+		if burst > 0 {
+			l.Capacity = burst
+		}
+		switch {
+		case debt == 0:
+			l.MaxDebt = limiter.NoDebt
+		case debt > 0:
+			l.MaxDebt = debt
+		}
+	})}
+}
+
+// rate is "100/minute" or "unlimited".
+func rate(out *limiter.Limit) yamlcfg.Schema {
+	return yamlcfg.Scalar{Of: yamlcfg.Shape{Type: []string{"string"}, Pattern: `^unlimited$|^[0-9][0-9_]*/.+$`}, Read: func(n yamlcfg.Node) {
+		if !n.IsScalar() {
+			n.Failf("%v, not %s", errRate, n.Describe())
+			return
+		}
+		l, err := ParseRate(n.Raw())
+		if err != nil {
+			n.Failf("%v", err)
+			return
+		}
+		*out = l
+	}}
+}
+
+// budget is the budget of a limit, without its name: tokens for each hour, day and month.
+func budget(out *[]limiter.Budget, allowed bool) yamlcfg.Schema {
+	var tokens [limiter.UsageMonth + 1]int64
+	windows := yamlcfg.Object{Title: "budget", Keys: []yamlcfg.Key{
+		key("hour", "tokens in each hour of UTC, for each entity and resource", yamlcfg.Integer(&tokens[limiter.UsageHour], 1, limiter.MaxTokens)),
+		key("day", "in each day", yamlcfg.Integer(&tokens[limiter.UsageDay], 1, limiter.MaxTokens)),
+		key("month", "in each month", yamlcfg.Integer(&tokens[limiter.UsageMonth], 1, limiter.MaxTokens)),
+	}, OneOf: []string{"hour", "day", "month"}, Missing: "needs hour, day or month, such as {month: 50_000_000}"}.Then(
+		func(yamlcfg.Node, bool) {
+			for _, w := range limiter.UsageWindows() {
+				if tokens[w] > 0 {
+					*out = append(*out, limiter.Budget{Window: w, Tokens: tokens[w]})
+				}
+			}
+		})
+	if allowed {
+		return windows
+	}
+	return yamlcfg.Scalar{Of: *windows.Shape(), Read: func(n yamlcfg.Node) {
+		n.Failf("cannot stand on a limit of a rule or a plan, for usage is counted by entity and resource: put it on the same limit under limits, at system, resources or entities")
+	}}
+}
+
+// budgetsOf returns the budgets of limits that are sound; nil for none.
+func budgetsOf(entries []yamlcfg.Entry[namedLimit]) *limiter.Budgets {
+	var all []limiter.Budget
+	for _, e := range entries {
+		for _, b := range e.Value.budgets {
+			b.Limit = e.Name
+			all = append(all, b)
+		}
+	}
+	budgets, err := limiter.NewBudgets(all...)
+	if err != nil { // impossible: each has a name, a window and tokens of its own
+		return nil
+	}
+	return budgets
+}
