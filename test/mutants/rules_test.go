@@ -47,19 +47,19 @@ func laneRules() []mutant {
 			rule: "r.claim, r.undo = detached, !admitted", without: "r.claim, r.undo = detached, false",
 		},
 		{
-			name: "a copy that is refused does not tell that no copy landed", file: "conclude.go", tested: "engine", found: "TestAChargeIsBookedOnce",
-			rule: "refused && (f.doubt || f.shown(image))", without: "refused && f.shown(image)",
+			name: "a copy that is refused does not tell that no copy landed", file: "write.go", tested: "engine", found: "TestAChargeIsBookedOnce",
+			rule: "refused && (m.outcome == unknown || m.shown(image))", without: "refused && m.shown(image)",
 		},
 		{
-			name: "a refusal by the own id is no refusal", file: "conclude.go", tested: "engine", found: "TestARefusedCopyOfATakeOfACallerWhoLeft",
-			rule: "refused && (f.doubt || f.shown(image))", without: "refused && f.doubt",
+			name: "a refusal by the own id is no refusal", file: "write.go", tested: "engine", found: "TestARefusedCopyOfATakeOfACallerWhoLeft",
+			rule: "refused && (m.outcome == unknown || m.shown(image))", without: "refused && m.outcome == unknown",
 		},
 		{
-			name: "a charge in doubt is not booked again", file: "conclude.go", tested: "engine", found: "TestAChargeIsBookedOnce",
-			rule: "\t\tl.closer.dropBookings(f, now)\n", without: "\t\tl.closer.again(f, true)\n",
+			name: "a charge in doubt is not booked again", file: "write.go", tested: "engine", found: "TestAChargeIsBookedOnce",
+			rule: "\t\tl.closer.dropBookings(&m.batch, now)\n", without: "\t\tl.closer.again(&m.batch, true)\n",
 		},
 		{
-			name: "a write that was refused is watched for copies", file: "conclude.go", tested: "engine", found: "TestACopyThatIsAppliedAfterARefusal",
+			name: "a write that was refused is watched for copies", file: "saw.go", tested: "engine", found: "TestACopyThatIsAppliedAfterARefusal",
 			rule: "\tl.finder.find(image)\n", without: "",
 		},
 		{

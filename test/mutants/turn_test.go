@@ -50,7 +50,7 @@ func turnRules() []mutant {
 				rule: " && h.level == level", without: "",
 			},
 			{
-				name: "a lease that is copied while it was throttled is the own", file: "conclude.go", found: "TestACopyOfAThrottledLeaseWrite",
+				name: "a lease that is copied while it was throttled is the own", file: "lease_write.go", found: "TestACopyOfAThrottledLeaseWrite",
 				rule: "if perhaps || awsdb.Retryable(err) {", without: "if perhaps {",
 			},
 		}),

@@ -75,7 +75,7 @@ func TestTakesInDoubtAreCounted(t *testing.T) {
 			s := &host{cfg: Config{Loop: awsdb.Goroutines{}, Now: time.Now, Logger: slog.New(slog.DiscardHandler)}}
 			l := newLane(s, new(set[*Lane]), &Site{}, 0, schema.Key{}, 0)
 			r := &Request{Request: &plan.Request{Limits: limits, Admitted: true, Spends: []plan.Spend{{Limit: "l", Need: 5, Take: 5, Held: true}}}, Site: &l.site, phase: sent, claim: tc.claim, undo: tc.undo, Keep: tc.keep}
-			l.closer.again(&flight{actors: []*Request{r}}, tc.open)
+			l.closer.again(&batch{write: &plan.Write{}, actors: []*Request{r}}, tc.open)
 			if got := s.Counters.Lost.Load(); got != tc.lost {
 				t.Errorf("%d are counted as lost, want %d", got, tc.lost)
 			}

@@ -26,14 +26,14 @@ type closer struct {
 }
 
 // applied ends the requests of a write that was applied.
-func (l closer) applied(f *flight, image *schema.Bucket) {
+func (l closer) applied(b *batch, image *schema.Bucket) {
 	if image != nil {
-		f.write.Settle(image)
-		l.host.Counters.LostRoom.Add(f.write.Overfilled(image))
+		b.write.Settle(image)
+		l.host.Counters.LostRoom.Add(b.write.Overfilled(image))
 	}
-	l.channels.ended(f, true)
+	l.channels.ended(b, true)
 	l.unpaid = 0
-	for _, r := range f.actors {
+	for _, r := range b.actors {
 		l.done(r)
 	}
 }
@@ -49,12 +49,12 @@ func (l closer) done(r *Request) {
 
 // again puts the requests of a write that was not applied back into the queue. open says
 // that it may have been applied all the same, or may be yet: its takes are counted then.
-func (l closer) again(f *flight, open bool) {
+func (l closer) again(b *batch, open bool) {
 	if l.unpaid += l.view.units(); !open {
-		l.channels.ended(f, false)
+		l.channels.ended(b, false)
 	}
 	var wait []*Request
-	for _, r := range f.actors {
+	for _, r := range b.actors {
 		if r.booked {
 			l.done(r)
 			continue
@@ -105,9 +105,9 @@ func (l closer) stays(r *Request) bool {
 // dropBookings ends requests of a write with charges, refunds or counts whose outcome stays
 // unknown: those that book or count something could do it twice by another write. The
 // others go back into the queue.
-func (l closer) dropBookings(f *flight, now time.Time) {
+func (l closer) dropBookings(b *batch, now time.Time) {
 	var others []*Request
-	for _, r := range f.actors {
+	for _, r := range b.actors {
 		switch {
 		case r.booked:
 			l.done(r)
@@ -121,8 +121,8 @@ func (l closer) dropBookings(f *flight, now time.Time) {
 			others = append(others, r)
 		}
 	}
-	f.actors = others
-	l.again(f, true)
+	b.actors = others
+	l.again(b, true)
 }
 
 // uncertain ends a request that a write may have been applied for.
@@ -133,17 +133,17 @@ func (l closer) uncertain(r *Request, err error, now time.Time) {
 	l.fail(r, err, now)
 }
 
-// failed ends the requests of a message that failed for good, and in an outage all that wait.
-func (l closer) failed(f *flight, err error, now time.Time) {
+// failed ends the requests of a write that failed for good, and in an outage all that wait.
+func (l closer) failed(actors []*Request, err error, now time.Time) {
 	l.newer = wanted{} // the next request that asks for newer limits has them tried again
-	for _, r := range f.actors {
+	for _, r := range actors {
 		if errors.Is(err, limiter.ErrUncertain) {
 			l.uncertain(r, err, now)
 		} else {
 			l.fail(r, err, now)
 		}
 	}
-	if errors.Is(err, awsdb.ErrOutage) || f.write == nil || awsdb.IsRefused(err) {
+	if errors.Is(err, awsdb.ErrOutage) || awsdb.IsRefused(err) {
 		l.refuse(err, now)
 	}
 }

@@ -49,8 +49,7 @@ func (l *Lane) wait(n int) {
 func (l *Lane) fly() *Request {
 	r := ofTokens(l.view.state.Limits, 1)
 	r.phase = sent
-	f := &flight{write: &plan.Write{}, actors: []*Request{r}, id: plan.ID{Write: schema.NewWriteID(1, uint64(len(l.out))+2)}}
-	l.out = append(l.out, f)
+	l.out = append(l.out, &write{batch: batch{write: &plan.Write{}, actors: []*Request{r}, id: plan.ID{Write: schema.NewWriteID(1, uint64(len(l.out))+2)}}})
 	return r
 }
 

@@ -164,7 +164,12 @@ func (g *group) short(r *Request) (limit string, beyond bool) {
 // books reports whether a charge or a refund of the lane is under way. Another one has to wait
 // for its end: it would rest on the id of the first, and each could wait for the other.
 func (g *group) books() bool {
-	return slices.ContainsFunc(g.by.out, func(f *flight) bool { return f.books })
+	for b := range g.by.batches() {
+		if b.books {
+			return true
+		}
+	}
+	return false
 }
 
 func (g *group) apply(r *Request) {
@@ -215,15 +220,19 @@ func (g *group) doubts(r *Request) bool {
 
 // first reports whether answers relied on the one write of the lane that is under way.
 // Then all that follow do.
-func (g *group) first() bool { return len(g.by.out) > 0 && g.by.out[0].first }
+func (g *group) first() bool {
+	b := g.by.oldest()
+	return b != nil && b.first
+}
 
 // sure reports whether the one write of the lane that is under way will be applied, and sees
 // to it that it will.
 func (g *group) sure() bool {
-	if len(g.actors) > 0 || len(g.by.out) != 1 || !g.by.out[0].solo || g.by.out[0].doubt {
+	b := g.by.oldest()
+	if len(g.actors) > 0 || len(g.by.out) != 1 || b == nil || !b.solo || b.outcome != awaitsReply {
 		return false
 	}
-	g.by.out[0].first = true
+	b.first = true
 	return true
 }
 
@@ -251,9 +260,9 @@ func (g *group) deny(r *Request, limit string) bool {
 // under way do: the tokens that another bucket's denial took must not be missing to an answer.
 func (g *group) giveBack() {
 	back := g.actors
-	for _, f := range g.by.out {
-		if !f.shown(g.by.view.state) {
-			back = append(slices.Clip(back), f.actors...)
+	for b := range g.by.batches() {
+		if !b.shown(g.by.view.state) {
+			back = append(slices.Clip(back), b.actors...)
 		}
 	}
 	for _, r := range back {

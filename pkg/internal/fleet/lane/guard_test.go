@@ -47,17 +47,25 @@ func (s *lessees) grant(entity string) *Lane {
 		s.Send(r)
 		l = laneOf(r)
 	}
-	f, _ := l.step(*s.now)
-	if f == nil || f.lease == nil {
-		s.Fatalf("got the message %+v, want a lease write", f)
-	}
+	m, _ := l.step(*s.now)
+	f := leases(s.T, m)
 	in := f.write.Put("t", schema.NewBucketItem(l.site.Namespace, l.site.Bucket, 0))
-	l.conclude(f, reply{item: in.Item}, nil, *s.now)
+	f.conclude(reply{item: in.Item}, nil, *s.now)
 	if got := l.held.holder.State(); got != lease.Held {
 		s.Fatalf("the lease is %v, want held", got)
 	}
 	l.serveAll(*s.now)
 	return l
+}
+
+// leases returns a message that is to be a lease write.
+func leases(t *testing.T, m message) *leaseWrite {
+	t.Helper()
+	w, ok := m.(*leaseWrite)
+	if !ok || w.lease == nil {
+		t.Fatalf("got the message %+v, want a lease write", m)
+	}
+	return w
 }
 
 // pauses has the process stand still behind the next reading of its clock.
@@ -197,7 +205,7 @@ func TestALateAdmissionIsBookedAfterARefusal(t *testing.T) {
 			r.phase, r.claim, r.undo, r.Wait = sent, detached, undo, nil
 			r.Admitted, r.Spends[0].Held = true, true // it was planned so
 			l.closer.owes(r)
-			l.closer.again(&flight{actors: []*Request{r}}, false)
+			l.closer.again(&batch{write: &plan.Write{}, actors: []*Request{r}}, false)
 			booked := int64(0)
 			for _, o := range l.queue {
 				booked += o.Spends[0].Cost
@@ -218,33 +226,34 @@ func TestAStallMakesNoCopy(t *testing.T) {
 	self := s.self.replica()
 	*s.now = s.now.Add(time.Second)
 	s.Send(s.request("e", 1))
-	f, _ := l.step(*s.now)
-	if f == nil || f.lease == nil || f.lease.Kind != lease.Renew {
+	m, _ := l.step(*s.now)
+	f := leases(t, m)
+	if f.lease.Kind != lease.Renew {
 		t.Fatalf("got the message %+v, want a renewal", f)
 	}
 	renewed := f.write.After()
 	l.sender.land(f)
-	l.concludeOnce(f, true, errDropped, *s.now)
+	f.lost(true, errDropped, *s.now)
 	returns := 0
 	for range 100 {
 		l.lessee.recall()
-		f, _ := l.step(*s.now)
-		switch {
-		case f == nil:
+		m, _ := l.step(*s.now)
+		switch m := m.(type) {
+		case nil:
 			*s.now = s.now.Add(leaseRetry)
-		case f.write == nil:
-			l.unread(f, awsdb.ErrOutage, *s.now)
-		default:
+		case *leaseWrite:
 			returns++
-			l.sender.land(f)
-			l.concludeOnce(f, returns%2 == 0, errDropped, *s.now)
+			l.sender.land(m)
+			m.lost(returns%2 == 0, errDropped, *s.now)
+		default:
+			m.conclude(reply{}, awsdb.ErrOutage, *s.now)
 		}
 	}
 	if returns < len(l.held.issued) {
 		t.Fatalf("%d returns, want more than the %d lease writes that are remembered", returns, len(l.held.issued))
 	}
 	l.events++
-	l.saw(renewed, &flight{asked: l.events}, *s.now)
+	l.saw(renewed, &copies{asked: l.events}, *s.now)
 	if s.self.replica() != self {
 		t.Error("the process took its own lease for that of a copy")
 	}

@@ -47,8 +47,10 @@ func TestWhatIsKeptIsFreeAgain(t *testing.T) {
 		"late": func(s *lessees, _ *Lane, r *Request) {
 			s.DecideLate([]*Request{r}, func([]*plan.Request) bool { return false })
 		},
-		"failed":  func(s *lessees, l *Lane, r *Request) { l.closer.fail(r, errSilent, *s.now) },
-		"refused": func(_ *lessees, l *Lane, r *Request) { l.closer.again(&flight{actors: []*Request{r}}, false) },
+		"failed": func(s *lessees, l *Lane, r *Request) { l.closer.fail(r, errSilent, *s.now) },
+		"refused": func(_ *lessees, l *Lane, r *Request) {
+			l.closer.again(&batch{write: &plan.Write{}, actors: []*Request{r}}, false)
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := newLessees(t)
@@ -119,8 +121,9 @@ func TestNothingNewIsLeased(t *testing.T) {
 			ask()
 		}
 		s.closing.Store(true)
-		if f, _ := l.step(*now); f != nil && f.lease != nil {
-			t.Errorf("a lease is asked for at the end: %+v", f.lease)
+		m, _ := l.step(*now)
+		if w, ok := m.(*leaseWrite); ok && w.lease != nil {
+			t.Errorf("a lease is asked for at the end: %+v", w.lease)
 		}
 	})
 }
@@ -132,7 +135,7 @@ func TestOneChargeAtATime(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			l := bench(t, 900, 1000)
 			l.fly()
-			l.out[0].books = books
+			l.out[0].carries().books = books
 			charge := &Request{Request: &plan.Request{Limits: l.view.state.Limits, Generation: 1, Spends: []plan.Spend{{Limit: "l", Cost: limiter.Milli, Usage: limiter.Milli}}}}
 			g := l.planner.newGroup(time.UnixMilli(testTime))
 			g.fill([]*Request{charge})

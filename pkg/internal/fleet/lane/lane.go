@@ -32,8 +32,9 @@ type Lane struct {
 	estimator estimator // the tokens that the lane may count on
 	divider   divider   // large requests, between the lease and the item
 	closer    closer    // the ends of requests
-	sender    sender    // messages, up to their replies
 	finder    finder    // owns the writes that may be applied though a copy was refused
+	sender    sender    // messages, up to their replies
+	writer    writer    // the writes of requests
 	turner    turner    // turns among replicas
 	usages    usages    // consumption from the lease that no lease write counts
 	lessee    lessee    // the lease: serves requests, and plans its writes
@@ -47,12 +48,13 @@ func newLane(s *host, holding *set[*Lane], site *Site, index int, key schema.Key
 	l.estimator = estimator{i, q, t, v}
 	l.divider = divider{i, q, v, h, l.estimator}
 	l.closer = closer{i, q, t, w, v, h, l.divider}
-	l.sender = sender{i, q, t, w, v}
 	l.finder = finder{requests: q, closer: l.closer, lane: l}
-	l.turner = turner{i, t, v, &l.turns, l.sender}
 	l.usages = usages{i, q, w, v, h}
-	l.lessee = lessee{i, q, t, w, v, h, l.divider, l.closer, l.sender, l.turner, l.usages, listing{i, h, func(in bool) { holding.put(l, in) }}}
-	l.keeper = keeper{item: i, traffic: t, wakes: w, view: v, sender: l.sender, turner: l.turner}
+	l.sender = sender{i, t, w, v, l.closer, l.usages, l}
+	l.writer = writer{i, q, t, v, &l.turns, &l.finder, l.closer, l.sender}
+	l.turner = turner{i, t, v, &l.turns, l.sender}
+	l.keeper = keeper{item: i, traffic: t, wakes: w, view: v, held: h, turns: &l.turns, sender: l.sender, turner: l.turner}
+	l.lessee = lessee{i, q, t, w, v, h, l.divider, l.closer, l.sender, l.turner, l.usages, &l.keeper, listing{i, h, func(in bool) { holding.put(l, in) }}}
 	l.planner = planner{i, q, t, v, l.estimator, l.closer, l.lessee, l.turner}
 	l.held.sequence = uint16(s.cfg.Loop.Draw(1 << 16)) // #nosec G115 -- in range
 	return l

@@ -54,7 +54,7 @@ func (l estimator) estimate(r *Request) *plan.Request {
 
 // believed returns the estimate of one limit, in millitokens.
 func (l estimator) believed(r *Request, limit string) int64 {
-	spent := l.flyingUpTo(r, limit) + l.owes(limit)
+	spent := l.underWayUpTo(r, limit) + l.owes(limit)
 	v := l.view
 	if v.state == nil {
 		i := r.Limits.Find(limit)

@@ -71,7 +71,7 @@ func (l divider) enough(draws []lease.Draw) bool {
 		if keeps && d.Take > 0 {
 			n = d.Take - h.holder.Part(v.now, d)
 		}
-		there := v.quick.Tokens(i, v.now) - l.estimator.flying(v.state.Limits.At(i).Name)
+		there := v.quick.Tokens(i, v.now) - l.estimator.underWay(v.state.Limits.At(i).Name)
 		if there < n || there < v.state.Limits.Params(i).Capacity/soleShare && v.now > h.asked {
 			return false
 		}

@@ -22,6 +22,7 @@ type lessee struct {
 	sender  sender
 	turner  turner
 	usages  usages
+	keeper  *keeper
 	listing listing
 }
 
