@@ -24,7 +24,7 @@ func laneRules() []mutant {
 		},
 		{
 			name: "a take in doubt that is made again is counted as lost", file: "ends.go", found: "TestTakesInDoubtAreCounted",
-			rule: "takes := open && r.Takes()", without: "takes := open && r.claim != detached && r.Takes()",
+			rule: "takes := open && r.Takes()", without: "takes := open && !r.state.owes() && r.Takes()",
 		},
 		{
 			name: "calls over several buckets count what leases served", file: "lease_calls.go", tested: "engine", found: "TestWhatLeasesServeIsCounted",
@@ -44,7 +44,7 @@ func laneRules() []mutant {
 		},
 		{
 			name: "a late denial gives back what its write takes", file: "deadline.go", tested: "engine", found: "TestALateCascadeIsAllOrNothing",
-			rule: "r.claim, r.undo = detached, !admitted", without: "r.claim, r.undo = detached, false",
+			rule: "\t\te := deniedLate\n", without: "\t\te := admittedLate\n",
 		},
 		{
 			name: "a copy that is refused does not tell that no copy landed", file: "write.go", tested: "engine", found: "TestAChargeIsBookedOnce",
@@ -63,8 +63,8 @@ func laneRules() []mutant {
 			rule: "\tl.finder.find(image)\n", without: "",
 		},
 		{
-			name: "a call that leaves gets back what its write takes", file: "leave.go", tested: "engine", found: "TestCallersWhoLeave",
-			rule: "r.claim, r.undo = left, !r.Keep", without: "r.claim, r.undo = left, false",
+			name: "a call that leaves gets back what its write takes", file: "request.go", tested: "engine", found: "TestCallersWhoLeave",
+			rule: "r.state == sentDenied || r.state == sentLeft && !r.Keep", without: "r.state == sentDenied",
 		},
 	})
 }

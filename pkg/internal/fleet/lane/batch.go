@@ -58,7 +58,7 @@ func (b *batch) outcomeIn(image *schema.Bucket) plan.Outcome {
 
 // wanted reports whether the write would be sent again for any of its requests.
 func (b *batch) wanted() bool {
-	return slices.ContainsFunc(b.actors, func(r *Request) bool { return r.claim != left || r.undo })
+	return slices.ContainsFunc(b.actors, func(r *Request) bool { return r.state != sentLeft || !r.Keep })
 }
 
 // takes returns the tokens of a limit that the write takes.

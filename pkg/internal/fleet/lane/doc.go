@@ -28,6 +28,25 @@
 // be missed for that long. A peek is answered by a state that was asked for after the peek
 // arrived.
 //
+// # Requests
+//
+//	state       is          left by
+//	created     in no lane  entered → waiting, ended → over
+//	promised    in no lane  entered → owed
+//	waiting     queued      entered → waiting, written → sent, ended → over
+//	sent        in a write  refused → waiting, abandoned → sentLeft, admittedLate → sentOwed, deniedLate → sentDenied, ended → over
+//	sentLeft    in a write  abandoned → sentLeft, ended → over
+//	sentDenied  in a write  refused → owed, ended → over
+//	sentOwed    in a write  refused → owed, ended → over
+//	owed        queued      entered → owed, written → sentOwed, ended → over
+//	over        its caller  ended → over
+//
+// A caller makes a request, or the lane does by itself for tokens that it owes. It is entered again in the
+// lane of another shard. A caller that leaves without a decision abandons it. One whose deadline has passed
+// is admitted late, or denied late. What the write of a request that was denied late takes is given back,
+// and so it is with that of one that was left, unless the caller is admitted all the same. An event that
+// cannot happen ends the request with an unknown outcome, and is logged.
+//
 // # Messages
 //
 // Each kind of message is a type, which sends and concludes itself:
@@ -50,7 +69,7 @@
 // A file uses those above it in this list.
 //
 //	process       config.go, host.go (shared by all lanes), identity.go, health.go
-//	state         request.go, message.go, batch.go (the requests of a write), view.go (the last state),
+//	state         request_state.go, request.go, message.go, batch.go (the requests of a write), view.go (the last state),
 //	              lease_state.go, channel.go, tasks.go, lane_parts.go
 //	estimates     estimate.go, late.go
 //	a request     lease_keep.go (a part of it from the lease), ends.go, strays.go

@@ -40,7 +40,7 @@ func (l closer) applied(b *batch, image *schema.Bucket) {
 
 // done ends a request that a write was applied for.
 func (l closer) done(r *Request) {
-	back := r.undo
+	back := r.undone()
 	l.byCentre(r)
 	if back {
 		l.owe(r, r.Undo())
@@ -61,10 +61,10 @@ func (l closer) again(b *batch, open bool) {
 		}
 		takes := open && r.Takes()
 		r.unsure = r.unsure || takes
-		if takes && (r.claim != left || !r.Keep) {
+		if takes && (r.state != sentLeft || !r.Keep) {
 			l.lost(r, errDropped)
 		}
-		if r.phase = queued; l.stays(r) {
+		if l.stays(r) {
 			wait = append(wait, r)
 		}
 	}
@@ -72,10 +72,11 @@ func (l closer) again(b *batch, open bool) {
 	l.pace.Again() // planned anew at once
 }
 
-// stays reports whether a request that no write was applied for still waits for one.
+// stays reports whether a request whose write was not applied needs another one, and sees to what that
+// is to do.
 func (l closer) stays(r *Request) bool {
 	if r.part != nil {
-		if r.claim == detached && !r.undo {
+		if r.state == sentOwed {
 			kept := r.part
 			l.divider.settle(r, true) // it was admitted late
 			l.divider.consume(r, kept)
@@ -84,21 +85,29 @@ func (l closer) stays(r *Request) bool {
 		}
 	}
 	switch {
-	case r.claim == left:
-		r.finish(errLeft)
+	case r.state == sentLeft:
+		l.finish(r, errLeft)
 		return false
-	case r.claim == awaited || !r.Takes() && !r.undo:
-		return true
-	case r.undo: // it was denied late: its charges and refunds are booked alone
-		r.undo = false
-		if r.Request = withoutTakes(r.Request); r.Request == nil {
-			r.Request = &plan.Request{}
-			l.quit(r)
-			return false
-		}
-	default:
+	case r.state == sentDenied:
+		return l.booksAlone(r)
+	case r.state == sentOwed && r.Takes():
 		r.Request = r.Force()
 	}
+	l.happen(r, refused)
+	return true
+}
+
+// booksAlone has the charges and refunds booked of a request that was denied late, and reports whether
+// there are any.
+func (l closer) booksAlone(r *Request) bool {
+	rest := withoutTakes(r.Request)
+	if rest == nil {
+		r.Request = &plan.Request{}
+		l.finish(r, nil)
+		return false
+	}
+	r.Request = rest
+	l.happen(r, refused)
 	return true
 }
 
@@ -115,8 +124,7 @@ func (l closer) dropBookings(b *batch, now time.Time) {
 			l.uncertain(r, errDropped, now)
 		case r.Counts(): // no tokens are lost, and no caller waits
 			l.loseUsageOf(r, errDropped)
-			l.quit(r)
-			r.finish(nil)
+			l.finish(r, nil)
 		default:
 			others = append(others, r)
 		}
@@ -127,7 +135,7 @@ func (l closer) dropBookings(b *batch, now time.Time) {
 
 // uncertain ends a request that a write may have been applied for.
 func (l closer) uncertain(r *Request, err error, now time.Time) {
-	if r.claim != detached && !r.Keep && r.Takes() {
+	if !r.state.owes() && !r.Keep && r.Takes() {
 		l.lost(r, err)
 	}
 	l.fail(r, err, now)
@@ -166,7 +174,7 @@ func (l closer) stop(now time.Time) {
 // fail ends a request with an error. An owed request is tried again later.
 func (l closer) fail(r *Request, err error, now time.Time) {
 	l.divider.release(r)
-	if r.claim == detached {
+	if r.state.owes() {
 		if l.postpone(r, err, now) {
 			return
 		}
@@ -174,12 +182,11 @@ func (l closer) fail(r *Request, err error, now time.Time) {
 			l.lost(r, err)
 		}
 		l.loseUsageOf(r, err)
-		l.quit(r)
 	}
 	if r.unsure && !errors.Is(err, limiter.ErrUncertain) {
 		err = fmt.Errorf("%w: %w", limiter.ErrUncertain, err)
 	}
-	r.finish(err)
+	l.finish(r, err)
 }
 
 const (
@@ -203,7 +210,16 @@ func (l closer) postpone(r *Request, err error, now time.Time) bool {
 	if now.After(r.patient) || l.host.Counters.Owed.Load() > maxOwed {
 		return false
 	}
-	r.phase, r.doubts = queued, 0
+	switch r.state {
+	case sentDenied:
+		if !l.booksAlone(r) {
+			return true
+		}
+	case sentOwed:
+		l.happen(r, refused)
+	default: // it is owed, and in no write
+	}
+	r.doubts = 0
 	r.expires = now.Add(owedPause/2 + time.Duration(l.host.cfg.Loop.Draw(int64(owedPause))))
 	l.later = append(l.later, r)
 	l.wake(r.expires)
@@ -216,12 +232,12 @@ func (l closer) lost(r *Request, err error) {
 	l.host.Counters.Lost.Add(1)
 	amounts, sum := make([]any, 0, len(r.Spends)), int64(0)
 	for i := range r.Spends {
-		if sp := &r.Spends[i]; r.claim == detached || sp.Held && sp.Take > 0 {
+		if sp := &r.Spends[i]; r.state.owes() || sp.Held && sp.Take > 0 {
 			amounts = append(amounts, slog.Int64(sp.Limit, sp.Give+sp.Take+sp.Cost))
 			sum = min(sum+sp.Give+sp.Take+sp.Cost, most)
 		}
 	}
-	if r.claim == detached {
+	if r.state.owes() {
 		l.host.Counters.LostOwed.Add(sum)
 	} else {
 		l.host.Counters.LostUnknown.Add(sum)
@@ -262,18 +278,15 @@ func later(a, b time.Time) time.Time {
 
 // expire ends the requests that waited for too long.
 func (l closer) expire(now time.Time) {
-	if !slices.ContainsFunc(l.queue, func(r *Request) bool { return r.claim == left || now.After(r.expires) }) {
+	if !slices.ContainsFunc(l.queue, func(r *Request) bool { return now.After(r.expires) }) {
 		return
 	}
 	queue := l.queue
 	l.queue = nil
 	for _, r := range queue {
-		switch {
-		case r.claim == left:
-			r.finish(errLeft)
-		case now.After(r.expires):
+		if now.After(r.expires) {
 			l.fail(r, fmt.Errorf("%w: no decision on the bucket in %v", limiter.ErrUnavailable, l.host.cfg.Budget), now)
-		default:
+		} else {
 			l.queue = append(l.queue, r)
 		}
 	}
@@ -299,25 +312,29 @@ func (l closer) decided(r *Request) {
 	if r.part != nil {
 		l.divider.unite(r)
 	}
-	l.quit(r)
-	r.finish(nil)
+	l.finish(r, nil)
 }
 
-// quit notes that the lane owes a request no more.
-func (l closer) quit(r *Request) {
-	if r.owing {
-		r.owing = false
-		l.host.Counters.Owed.Add(-1)
-		l.host.work.done()
-		if r.Wait == nil {
-			r.phase = over
-		}
+// finish ends a request, with a decision or an error.
+func (l closer) finish(r *Request, err error) {
+	if r.state != over {
+		r.Err = err
+		l.happen(r, ended)
 	}
 }
 
-// owes counts a request that the lane owes.
-func (l closer) owes(r *Request) {
-	r.owing = true
-	l.host.work.add()
-	l.host.Counters.Owed.Add(1)
+// happen has something happen to a request, and counts those that are owed.
+func (l closer) happen(r *Request, e event) {
+	was := r.state
+	if !r.happen(e) {
+		l.host.warn("transition", "an event came that cannot happen to a request in its state", slog.String("state", was.String()), slog.String("event", e.String()))
+	}
+	switch counts := r.state.counts(); {
+	case counts && !was.counts():
+		l.host.work.add()
+		l.host.Counters.Owed.Add(1)
+	case !counts && was.counts():
+		l.host.Counters.Owed.Add(-1)
+		l.host.work.done()
+	}
 }

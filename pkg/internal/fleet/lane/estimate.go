@@ -38,7 +38,7 @@ func (l estimator) newShare(n int, base *schema.Bucket, queue []*Request) Share 
 
 // asks notes in a share that a request waits before others.
 func asks(s *Share, r *Request) {
-	if r.claim == detached {
+	if r.state.owes() {
 		s.Owe(r.Request)
 	} else {
 		s.Ask(r.Request)

@@ -75,7 +75,7 @@ func (l planner) bring(g *group, base *schema.Bucket, limits *limiter.Limits, ge
 // old ones. No limits are brought before it in the same write.
 func (g *group) settle(queue []*Request) {
 	for _, r := range queue {
-		if r.claim != detached {
+		if r.state != owed {
 			continue
 		}
 		if verdict := g.stage.Weigh(r.Request); verdict == plan.Commutes || verdict == plan.Exact {
@@ -94,7 +94,7 @@ func (g *group) fill(queue []*Request) {
 		switch {
 		case r.Gives():
 			return 0
-		case r.claim == detached:
+		case r.state == owed:
 			return 1
 		}
 		return 2
@@ -155,7 +155,7 @@ func (g *group) include(r *Request) {
 // short returns a limit of which the lane's part has too little for a request, see
 // [Share.Short]. Requests that the lane owes are written in any case.
 func (g *group) short(r *Request) (limit string, beyond bool) {
-	if r.claim == detached {
+	if r.state == owed {
 		return "", false
 	}
 	return g.share.Short(r.Request)
@@ -248,7 +248,7 @@ func (g *group) alone(r *Request, confirmed bool) bool {
 
 // deny ends a request for which the lane's own part of a limit has too little.
 func (g *group) deny(r *Request, limit string) bool {
-	if r.claim != awaited || r.Books() || !g.by.view.fresh(r.asked, g.now) {
+	if r.state != waiting || r.Books() || !g.by.view.fresh(r.asked, g.now) {
 		return false
 	}
 	Exceed(r.Request, limit, g.share.Left(limit))
@@ -266,7 +266,7 @@ func (g *group) giveBack() {
 		}
 	}
 	for _, r := range back {
-		if r.claim != detached || !r.Gives() {
+		if !r.state.owes() || !r.Gives() {
 			continue
 		}
 		c := *r.Request

@@ -92,7 +92,7 @@ func TestALeaseThatIsOverServesNothing(t *testing.T) {
 	r := s.request("e", 1)
 	s.pauses(lease.Term * time.Millisecond)
 	s.Send(r)
-	if r.phase == over || l.held.holder.State().Serves() {
+	if r.state == over || l.held.holder.State().Serves() {
 		t.Errorf("a request is decided by a lease that is %v, %v after its send", l.held.holder.State(), lease.Term*time.Millisecond)
 	}
 }
@@ -169,13 +169,14 @@ func TestAGiveBackGoesToOnePlace(t *testing.T) {
 			l := s.grant("e")
 			r := s.request("e", 20)
 			s.Send(r)
-			if r.phase != over || !r.Admitted {
+			if r.state != over || !r.Admitted {
 				t.Fatal("the lease does not serve 20 tokens")
 			}
 			before := stock(l)
 			amount := (20 + more) * limiter.Milli
 			back := s.request("e", 0).owed(&plan.Request{Limits: r.Limits, Spends: []plan.Spend{{Limit: "l", Give: amount, Usage: -amount}}})
 			back.entered = *s.now
+			l.closer.happen(back, entered)
 			_, done := l.lessee.payOwed(back, *s.now)
 			left := int64(0)
 			if !done {
@@ -202,9 +203,9 @@ func TestALateAdmissionIsBookedAfterARefusal(t *testing.T) {
 			s := newLessees(t)
 			r := s.request("e", 5)
 			l := s.hold(r.Site, 0)
-			r.phase, r.claim, r.undo, r.Wait = sent, detached, undo, nil
+			r.state, r.Wait = sent, nil
 			r.Admitted, r.Spends[0].Held = true, true // it was planned so
-			l.closer.owes(r)
+			l.closer.happen(r, map[bool]event{false: admittedLate, true: deniedLate}[undo])
 			l.closer.again(&batch{write: &plan.Write{}, actors: []*Request{r}}, false)
 			booked := int64(0)
 			for _, o := range l.queue {

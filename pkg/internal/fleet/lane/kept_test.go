@@ -17,6 +17,7 @@ func (s *lessees) keeps(l *Lane) *Request {
 	own := s.own(l)
 	r := s.request(l.site.Bucket.Entity, own+50)
 	r.lane.Store(l)
+	l.closer.happen(r, entered)
 	l.queue = append(l.queue, r)
 	l.divider.keep(r, []lease.Draw{{Limit: 0, Need: r.Spends[0].Need, Take: r.Spends[0].Take}}, false)
 	if r.part == nil || s.covers(l, own) {
@@ -49,6 +50,7 @@ func TestWhatIsKeptIsFreeAgain(t *testing.T) {
 		},
 		"failed": func(s *lessees, l *Lane, r *Request) { l.closer.fail(r, errSilent, *s.now) },
 		"refused": func(_ *lessees, l *Lane, r *Request) {
+			l.closer.happen(r, written)
 			l.closer.again(&batch{write: &plan.Write{}, actors: []*Request{r}}, false)
 		},
 	} {

@@ -118,7 +118,7 @@ func (l divider) release(r *Request) {
 // centre gets that back.
 func (l divider) unite(r *Request) {
 	kept := r.part
-	lost := r.Admitted && !l.settle(r, true) && (r.claim != detached || r.undo) // an admission made late stands
+	lost := r.Admitted && !l.settle(r, true) && r.state != owed && r.state != sentOwed // an admission made late stands
 	if r.part != nil {
 		l.settle(r, false)
 	}

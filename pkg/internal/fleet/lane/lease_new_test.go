@@ -187,7 +187,7 @@ func TestWhatIsDeniedIsDeniedWhileLimitsWait(t *testing.T) {
 			r.Deadline, r.Policy.None = now.Add(15*time.Millisecond), true
 			s.Send(r)
 			f, _ := l.step(*now)
-			if over := r.phase == over; over != tt.denied || r.Admitted {
+			if over := r.state == over; over != tt.denied || r.Admitted {
 				t.Errorf("denied at once: %t, admitted %t, want %t; message %+v", over, r.Admitted, tt.denied, f)
 			}
 		})

@@ -40,7 +40,7 @@ func (l lessee) serve(r *Request, now time.Time) (waits, done bool) {
 	if !l.leases(r) {
 		return false, false
 	}
-	if r.claim == detached {
+	if r.state.owes() {
 		return l.payOwed(r, now)
 	}
 	draws, ok := h.draws(r.Request)
@@ -112,7 +112,7 @@ func (l lessee) served(r *Request) {
 // leases reports whether the lease may have to do with a request, and sees to a holder.
 func (l lessee) leases(r *Request) bool {
 	h, v := l.held, l.view
-	if r.Asks && r.claim == awaited {
+	if r.Asks && r.state.awaited() {
 		if h.policy = r.Policy; h.holder != nil {
 			h.holder.Tune(r.Policy, float64(l.pace.RoundTrip().Microseconds())/1000)
 		}

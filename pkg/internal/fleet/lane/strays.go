@@ -56,8 +56,8 @@ func (l *finder) find(image *schema.Bucket) {
 func (l *finder) came(s stray) {
 	for _, r := range s.actors {
 		switch {
-		case r.lane.Load() != l.lane || r.phase == over:
-		case r.phase == sent:
+		case r.lane.Load() != l.lane || r.state == over:
+		case r.state.inWrite():
 			r.booked = true
 		default:
 			is := func(o *Request) bool { return o == r }

@@ -45,7 +45,7 @@ func (l writer) write(stage *plan.Stage, actors []*Request, now time.Time) messa
 		return l.sender.read(now)
 	}
 	for _, r := range m.actors {
-		r.phase = sent
+		l.closer.happen(r, written)
 		m.books = m.books || r.Books()
 	}
 	l.pace.Sent(now)
