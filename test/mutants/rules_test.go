@@ -32,7 +32,7 @@ func laneRules() []mutant {
 		},
 		{
 			name: "the part that a lease kept counts", file: "lease_keep.go", tested: "engine", found: "TestWhatLeasesServeIsCounted",
-			rule: "\t\tl.consume(r, kept)\n", without: "",
+			rule: "\tif r.Admitted && !lost {\n\t\tl.consume(r, kept)\n\t}\n", without: "",
 		},
 		{
 			name: "a request waits for no lease write that is not sent", file: "lease_serve.go", found: "TestNoRequestWaitsForARestingLease",

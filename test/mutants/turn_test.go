@@ -39,7 +39,7 @@ func turnRules() []mutant {
 			},
 			{
 				name: "what is denied is denied while limits wait", file: "group.go", found: "TestWhatIsDeniedIsDeniedWhileLimitsWait",
-				rule: "\tcase plan.Pending:\n\t\tl.lessee.cede()\n", without: "\tcase plan.Pending:\n\t\tg.brings = true\n\t\tl.lessee.cede()\n",
+				rule: "\tcase plan.Pending:\n\t\tl.lease.cede()\n", without: "\tcase plan.Pending:\n\t\tg.brings = true\n\t\tl.lease.cede()\n",
 			},
 			{
 				name: "nothing is answered by limits that a write changes", file: "group.go", found: "TestWhatIsDeniedIsDeniedWhileLimitsWait",

@@ -14,15 +14,11 @@ func (l *Lane) enter(r *Request, now time.Time) (ended bool) {
 	l.consult()
 	l.view.advance(r.At)
 	l.view.moved = now
-	if waits, done := l.lessee.serve(r, now); done {
-		l.lessee.check()
-		return true
-	} else if waits {
-		defer l.lessee.check()
-		if !l.held.holder.State().Serves() && l.turnAway(r, now) {
-			return true
-		}
-	} else if l.turnAway(r, now) {
+	s, due := l.lease.serve(r, now)
+	if due {
+		l.start()
+	}
+	if s == byLease || s != byUpdate && l.turnAway(r, now) {
 		return true
 	}
 	l.queue = append(l.queue, r)

@@ -12,7 +12,7 @@ func (s *Lanes) DecideLate(requests []*Request, judge func(told []*plan.Request)
 	s.together(requests, func() {
 		for i, r := range requests {
 			if r.state == waiting {
-				laneOf(r).divider.release(r)
+				laneOf(r).lease.release(r, false)
 			}
 			if r.state != over {
 				told[i] = laneOf(r).estimator.estimate(r)

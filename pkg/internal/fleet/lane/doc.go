@@ -70,13 +70,12 @@
 //
 //	process       config.go, host.go (shared by all lanes), identity.go, health.go
 //	state         request_state.go, request.go, message.go, batch.go (the requests of a write), view.go (the last state),
-//	              lease_state.go, channel.go, tasks.go, lane_parts.go
+//	              lease_state.go, channel.go, tasks.go, leasing.go (the lease, as others see it), lane_parts.go
 //	estimates     estimate.go, late.go
-//	a request     lease_keep.go (a part of it from the lease), ends.go, strays.go
-//	usage         usage.go
+//	a request     ends.go, strays.go
 //	messages      exchange.go, launch.go, read.go, write.go (of requests), turn.go, maintain.go (splits and merges)
-//	lease         lease_listing.go, lease_write.go, lease_serve.go
 //	groups        lift.go, group.go
+//	lease         usage.go, lease_keep.go (a part of a request), lease_listing.go, lease_write.go, lease_serve.go
 //	a lane        lane.go, arrival.go, saw.go (an image of the item), depart.go, step.go
 //	all lanes     table.go, lanes.go, runner.go (goroutines and timers), locks.go
 //	calls         lease_calls.go (at once, from leases), deadline.go, leave.go, close.go

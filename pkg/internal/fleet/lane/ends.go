@@ -20,9 +20,8 @@ type closer struct {
 	*traffic
 	*wakes
 
-	view    *view
-	held    *held
-	divider divider
+	view  *view
+	lease leasing
 }
 
 // applied ends the requests of a write that was applied.
@@ -75,15 +74,7 @@ func (l closer) again(b *batch, open bool) {
 // stays reports whether a request whose write was not applied needs another one, and sees to what that
 // is to do.
 func (l closer) stays(r *Request) bool {
-	if r.part != nil {
-		if r.state == sentOwed {
-			kept := r.part
-			l.divider.settle(r, true) // it was admitted late
-			l.divider.consume(r, kept)
-		} else {
-			l.divider.release(r)
-		}
-	}
+	l.lease.release(r, r.state == sentOwed)
 	switch {
 	case r.state == sentLeft:
 		l.finish(r, errLeft)
@@ -173,7 +164,7 @@ func (l closer) stop(now time.Time) {
 
 // fail ends a request with an error. An owed request is tried again later.
 func (l closer) fail(r *Request, err error, now time.Time) {
-	l.divider.release(r)
+	l.lease.release(r, false)
 	if r.state.owes() {
 		if l.postpone(r, err, now) {
 			return
@@ -292,26 +283,9 @@ func (l closer) expire(now time.Time) {
 	}
 }
 
-// byCentre ends a request that the item decided. The balance in its answer includes the
-// tokens of the lane's lease.
+// byCentre ends a request that the item decided.
 func (l closer) byCentre(r *Request) {
-	if h := l.held; r.Wait != nil && h.holder != nil && h.holder.State().Serves() && r.Under != nil && r.Under.Hash() == h.hash {
-		for i := range r.Spends {
-			sp := &r.Spends[i]
-			if k := h.of(sp.Limit); sp.Held && k >= 0 {
-				rest := h.holder.Report(k, l.view.now, 0, true).Tokens - l.view.quick.Tokens(h.index[k], l.view.now)
-				sp.Left.Tokens = min(sp.Left.Tokens+max(rest, 0), r.Under.Params(h.index[k]).Capacity)
-			}
-		}
-	}
-	l.decided(r)
-}
-
-// decided ends a request that no write was needed for.
-func (l closer) decided(r *Request) {
-	if r.part != nil {
-		l.divider.unite(r)
-	}
+	l.lease.answer(r)
 	l.finish(r, nil)
 }
 

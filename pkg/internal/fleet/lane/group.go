@@ -65,7 +65,7 @@ func (l planner) bring(g *group, base *schema.Bucket, limits *limiter.Limits, ge
 	case plan.Newer:
 		g.brings, g.pending = true, true
 	case plan.Pending:
-		l.lessee.cede()
+		l.lease.cede()
 	case plan.Older:
 		l.newer = wanted{}
 	}

@@ -136,7 +136,7 @@ func TestTheCentresPartGoesBack(t *testing.T) {
 			l := s.grant("e")
 			own := stock(l) / limiter.Milli
 			r := s.request("e", own+50)
-			l.divider.keep(r, []lease.Draw{{Limit: 0, Need: r.Spends[0].Need, Take: r.Spends[0].Take}}, false)
+			l.lessee.keep(r, []lease.Draw{{Limit: 0, Need: r.Spends[0].Need, Take: r.Spends[0].Take}}, false)
 			if r.part == nil || r.Spends[0].Take >= r.part.spends[0].Take {
 				t.Fatalf("the centre is asked for %d of %d", r.Spends[0].Take, (own+50)*limiter.Milli)
 			}
@@ -146,7 +146,7 @@ func TestTheCentresPartGoesBack(t *testing.T) {
 				*s.now = s.now.Add(lease.Term * time.Millisecond)
 				l.held.holder.Alive(s.clocks(*s.now))
 			}
-			l.divider.unite(r)
+			l.lessee.unite(r)
 			if r.Admitted == ends {
 				t.Errorf("admitted: %t", r.Admitted)
 			}

@@ -19,7 +19,7 @@ func (s *lessees) keeps(l *Lane) *Request {
 	r.lane.Store(l)
 	l.closer.happen(r, entered)
 	l.queue = append(l.queue, r)
-	l.divider.keep(r, []lease.Draw{{Limit: 0, Need: r.Spends[0].Need, Take: r.Spends[0].Take}}, false)
+	l.lessee.keep(r, []lease.Draw{{Limit: 0, Need: r.Spends[0].Need, Take: r.Spends[0].Take}}, false)
 	if r.part == nil || s.covers(l, own) {
 		s.Fatalf("the lease has kept nothing of %d tokens", own)
 	}
@@ -43,7 +43,7 @@ func (s *lessees) own(l *Lane) (tokens int64) {
 // without them.
 func TestWhatIsKeptIsFreeAgain(t *testing.T) {
 	for name, end := range map[string]func(s *lessees, l *Lane, r *Request){
-		"denied":    func(_ *lessees, l *Lane, r *Request) { r.Under = r.Limits; l.divider.unite(r) },
+		"denied":    func(_ *lessees, l *Lane, r *Request) { r.Under = r.Limits; l.lessee.unite(r) },
 		"abandoned": func(s *lessees, _ *Lane, r *Request) { s.Abandon([]*Request{r}) },
 		"late": func(s *lessees, _ *Lane, r *Request) {
 			s.DecideLate([]*Request{r}, func([]*plan.Request) bool { return false })

@@ -20,7 +20,7 @@ type sender struct {
 
 	view   *view
 	closer closer
-	usages usages
+	lease  leasing
 	lane   lander
 }
 

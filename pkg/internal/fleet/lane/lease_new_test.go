@@ -93,7 +93,7 @@ func TestAfterALostLeaseWrite(t *testing.T) {
 	f := leases(t, m)
 	l.sender.land(f)
 	f.lost(true, errDropped, *now)
-	if waits, _ := l.lessee.serve(r, *now); waits {
+	if waits, _ := l.lessee.decide(r, *now); waits {
 		t.Error("a call waits for a lease that is not asked for")
 	}
 	m, _ = l.step(*now)

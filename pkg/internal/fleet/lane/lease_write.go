@@ -10,9 +10,8 @@ import (
 	"github.com/ratelimit/ratelimit/pkg/internal/fleet/schema"
 )
 
-// tend does the work that is due for the lease. It returns the message to send, nil for
-// none, and whether nothing else may be sent before. The lane is locked.
-func (l lessee) tend(now time.Time) (m message, waits bool) {
+// due does the work that is due for the lease.
+func (l lessee) due(now time.Time) (m message, waits bool) {
 	h, v := l.held, l.view
 	defer l.listing.list()
 	switch {
@@ -75,7 +74,7 @@ func (l lessee) ask(now time.Time, dead uint32, reaps bool) (message, bool) {
 	if len(l.queue) == 0 && h.holds() { // no call brings the time
 		v.advance(l.host.cfg.Clock.Correct(l.host.cfg.Clock.Steady(now)).UnixMilli())
 	}
-	if l.due(reaps) && l.turner.turnDue(false, now) {
+	if l.asks(reaps) && l.turner.turnDue(false, now) {
 		return l.turner.turn(now), true
 	}
 	var p *lease.Plan
@@ -106,7 +105,7 @@ func (l lessee) ask(now time.Time, dead uint32, reaps bool) (message, bool) {
 	}
 	m.write = stage.Write(l.sender.newID(), l.sender.cost())
 	if m.write == nil {
-		l.unsent(m)
+		m.unsent()
 		return nil, false
 	}
 	if m.report != nil {
@@ -117,8 +116,8 @@ func (l lessee) ask(now time.Time, dead uint32, reaps bool) (message, bool) {
 	return l.sender.launch(m, now), true
 }
 
-// due reports whether a lease write is to be sent, as far as is known before it is planned.
-func (l lessee) due(reaps bool) bool {
+// asks reports whether a lease write is to be sent, as far as is known before it is planned.
+func (l lessee) asks(reaps bool) bool {
 	h := l.held.holder
 	return reaps || h.Due(l.view.now) || h.Wake() <= l.view.now
 }
@@ -133,17 +132,10 @@ func (l lessee) change(stage *plan.Stage, base *schema.Bucket, m *leaseWrite) bo
 	q := h.write(m.lease, base, l.host.self.replica())
 	m.report, q.Usage = h.ledger.Report()
 	if stage.Lease(q) != nil {
-		l.unsent(m)
+		m.unsent()
 		return false
 	}
 	return true
-}
-
-// unsent takes back the report of a lease write that was certainly not sent.
-func (l lessee) unsent(m *leaseWrite) {
-	if m.report != nil {
-		l.held.ledger.Unsent(m.report)
-	}
 }
 
 // leastTick is the least time between two checks of a lease that no request causes.
@@ -158,9 +150,12 @@ func (l lessee) wakeLease(now time.Time) {
 	}
 }
 
-// sawLease has the holder learn from an image of the item.
-func (l lessee) sawLease(now time.Time) {
+// seen has the holder learn from the last state of the item.
+func (l lessee) seen(now time.Time) {
 	h, v := l.held, l.view
+	if v.state != nil {
+		l.check(v.state, now)
+	}
 	l.usages.saw(v.state)
 	if v.state == nil {
 		h.end()
@@ -189,6 +184,18 @@ func (l lessee) sawLease(now time.Time) {
 	l.host.Counters.note(before, h)
 	l.listing.list()
 	l.wakeLease(now)
+}
+
+// check notes whose lease is in the slot of this process. One that it did not write is of a copy of it.
+func (l lessee) check(image *schema.Bucket, now time.Time) {
+	self := l.host.self.replica()
+	own := image.Lease(self)
+	l.held.change.saw(image, now)
+	if l.held.copied(own) {
+		l.host.self.rename(self)
+	} else {
+		l.held.showed(own)
+	}
 }
 
 // note counts the outcome of a lease write.
@@ -238,6 +245,13 @@ func (m *leaseWrite) came(image *schema.Bucket, refused bool, now time.Time) {
 	}
 }
 
+// unsent takes back the report of a write that was certainly not sent.
+func (m *leaseWrite) unsent() {
+	if m.report != nil {
+		m.by.held.ledger.Unsent(m.report)
+	}
+}
+
 // lost has the item read where the write may have been applied: it is never sent again.
 func (m *leaseWrite) lost(perhaps bool, err error, now time.Time) {
 	l := m.by
@@ -245,10 +259,9 @@ func (m *leaseWrite) lost(perhaps bool, err error, now time.Time) {
 		l.held.issue(m.lease)
 	}
 	if !perhaps {
-		l.unsent(m)
+		m.unsent()
 	}
-	l.held.unanswered(perhaps, now)
-	l.wake(l.held.rest)
+	l.missed(missOf(perhaps), now)
 	switch {
 	case m.lease == nil:
 		l.keeper.rest("changing a shard", err, now)
@@ -256,6 +269,22 @@ func (m *leaseWrite) lost(perhaps bool, err error, now time.Time) {
 		l.held.holder.Failed(l.view.now, m.lease, perhaps)
 		l.listing.list()
 	}
+}
+
+// missed takes in that a message brought no image.
+func (l lessee) missed(m miss, now time.Time) {
+	if m == missedRead {
+		l.usages.reread(now)
+		return
+	}
+	l.held.unanswered(m == perhapsMissed, now)
+	l.wake(l.held.rest)
+}
+
+// leave forgets the lease.
+func (l lessee) leave() {
+	l.held.end()
+	l.listing.list()
 }
 
 // recall has the lane return its lease.
@@ -269,7 +298,7 @@ func (l lessee) recall() {
 // change keep nothing of it.
 func (l lessee) cede() {
 	for _, r := range l.queue {
-		l.divider.release(r)
+		l.release(r, false)
 	}
 	l.recall()
 }

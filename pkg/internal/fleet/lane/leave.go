@@ -33,7 +33,7 @@ func (l closer) abandon(r *Request) End {
 		return Unknown
 	}
 	l.remove(r)
-	l.divider.release(r)
+	l.lease.release(r, false)
 	l.finish(r, errLeft)
 	if r.unsure {
 		return Unknown

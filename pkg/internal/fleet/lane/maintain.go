@@ -21,7 +21,7 @@ type keeper struct {
 
 	tasks  tasks
 	view   *view
-	held   *held
+	lease  leasing
 	turns  *turns
 	sender sender
 	turner turner
@@ -173,8 +173,7 @@ func (m *shardWrite) came(image *schema.Bucket, refused bool, now time.Time) {
 
 func (m *shardWrite) lost(perhaps bool, err error, now time.Time) {
 	l := m.by
-	l.held.unanswered(perhaps, now)
-	l.wake(l.held.rest)
+	l.lease.missed(missOf(perhaps), now)
 	l.rest("changing a shard", err, now)
 }
 

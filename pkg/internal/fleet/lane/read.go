@@ -29,7 +29,7 @@ func (m *read) conclude(got reply, err error, now time.Time) (again bool) {
 			return true
 		}
 		l.land(m)
-		l.usages.reread(now)
+		l.lease.missed(missedRead, now)
 		l.closer.refuse(err, now)
 		return false
 	}

@@ -27,20 +27,12 @@ func (l *Lane) saw(image *schema.Bucket, by *copies, now time.Time) {
 		v.quick = plan.At(image, 0)
 		l.host.self.unmask(image)
 		l.turns.saw(image.Turn, l.host.self.replica(), l.pace.RoundTrip(), now)
-		l.held.change.saw(image, now)
 		l.host.Counters.LostTwice.Add(l.channels.twice(image))
-		self := l.host.self.replica()
-		own := image.Lease(self)
-		if l.held.copied(own) {
-			l.host.self.rename(self)
-		} else {
-			l.held.showed(own)
-		}
 		ids = slices.Collect(image.WriteIDs())
 	}
 	l.peers.Observe(ids, l.host.self.replica(), now)
 	l.sender.reckon()
-	l.lessee.sawLease(now)
+	l.lease.seen(now)
 	if image != nil {
 		l.keeper.tasks.load.Observe(now, image.Shard.Level, image.Shard.Units, l.host.cfg.ShardUnits)
 		l.keeper.tasks.made = l.keeper.tasks.made && image.Shard.Moving

@@ -50,7 +50,7 @@ func (l *Lane) message(now time.Time) message {
 		m, waits = l.keeper.tidy(now)
 	}
 	if !held && m == nil && !waits {
-		m, waits = l.lessee.tend(now)
+		m, waits = l.lease.due(now)
 	}
 	if m == nil && !waits && (len(l.queue) > 0 || l.newer.limits != nil) && !l.paced(now) {
 		m = l.plan(now)
@@ -67,11 +67,11 @@ func (l *Lane) serveAll(now time.Time) (held []*Request) {
 	queue := l.queue
 	l.queue = nil
 	for _, r := range queue {
-		switch waits, done := l.lessee.serve(r, now); {
-		case done:
-		case waits:
+		switch s, _ := l.lease.serve(r, now); s {
+		case byLease:
+		case byUpdate, byGrant:
 			held = append(held, r)
-		default:
+		case byItem:
 			l.queue = append(l.queue, r)
 		}
 	}
