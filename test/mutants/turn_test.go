@@ -51,7 +51,7 @@ func turnRules() []mutant {
 			},
 			{
 				name: "a lease that is copied while it was throttled is the own", file: "lease_write.go", found: "TestACopyOfAThrottledLeaseWrite",
-				rule: "if perhaps || awsdb.Retryable(err) {", without: "if perhaps {",
+				rule: "if perhaps || awsdb.Retryable(err) {", without: "if perhaps || awsdb.Retryable(nil) {",
 			},
 		}),
 		in("plan", []mutant{
