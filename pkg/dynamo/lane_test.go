@@ -68,11 +68,11 @@ func wantBalance(t *testing.T, s limiter.Store, now time.Time, o limiter.Op, wan
 	}
 }
 
-func closing(t *testing.T, stores ...*dynamo.Store) {
-	t.Helper()
+func closing(tb testing.TB, stores ...*dynamo.Store) {
+	tb.Helper()
 	for _, s := range stores {
-		if err := s.Close(context.WithoutCancel(t.Context())); err != nil {
-			t.Error(err)
+		if err := s.Close(context.WithoutCancel(tb.Context())); err != nil {
+			tb.Error(err)
 		}
 	}
 }

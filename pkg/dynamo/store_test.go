@@ -40,11 +40,11 @@ func rapidChecks(t *testing.T, n int) {
 	})
 }
 
-func newTable(t *testing.T) *dynamofake.DB {
-	t.Helper()
+func newTable(tb testing.TB) *dynamofake.DB {
+	tb.Helper()
 	db := dynamofake.New()
-	if _, err := db.CreateTable(t.Context(), dynamo.TableInput("buckets")); err != nil {
-		t.Fatal(err)
+	if _, err := db.CreateTable(tb.Context(), dynamo.TableInput("buckets")); err != nil {
+		tb.Fatal(err)
 	}
 	return db
 }

@@ -18,9 +18,9 @@ func (l *Limiter) Decide(ctx context.Context, now time.Time, req *Request, d *De
 	if l.local {
 		return l.decide(ctx, now, req, d)
 	}
-	ctx, cancel := context.WithTimeout(ctx, l.timeout)
-	defer cancel()
-	return l.decide(ctx, now, req, d)
+	bounded := within(ctx, l.timeout)
+	defer bounded.end()
+	return l.decide(bounded, now, req, d)
 }
 
 // decide is Decide of a valid request, within the deadline of ctx.

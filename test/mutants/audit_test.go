@@ -47,7 +47,7 @@ func auditRules() []mutant {
 			},
 			{
 				name: "a late admission is booked after a refusal", file: "ends.go", found: "TestALateAdmissionIsBookedAfterARefusal",
-				rule: "\tdefault:\n\t\tr.Request = r.Force()\n", without: "\tdefault:\n\t\tl.quit(r)\n\t\treturn false\n",
+				rule: "\t\tr.Request = r.Force()\n", without: "\t\tl.finish(r, nil)\n\t\treturn false\n",
 			},
 			{
 				name: "the leases of a cascade are alive after the spend", file: "lease_calls.go", found: "TestACascadeNeedsLeasesThatAreAlive",

@@ -34,15 +34,15 @@ func kinRules() []mutant {
 			},
 			{
 				name: "a request with an end is not forwarded", file: "lanes.go", found: "TestARequestOnItsWayHasOneEnd",
-				rule: "\t\tif r.phase != over {\n", without: "\t\tif r.phase != over || r.Wait != nil {\n",
+				rule: "\t\tif r.state != over {\n", without: "\t\tif r.state != over || r.Wait != nil {\n",
 			},
 			{
 				name: "a request that is abandoned keeps nothing of the lease", file: "leave.go", found: "TestWhatIsKeptIsFreeAgain",
-				rule: "\tl.divider.release(r)\n\tr.finish(errLeft)", without: "\tr.finish(errLeft)",
+				rule: "\tl.lease.release(r, false)\n\tl.finish(r, errLeft)", without: "\tl.finish(r, errLeft)",
 			},
 			{
 				name: "requests of a shard that is no more keep nothing of its lease", file: "depart.go", found: "TestDepartedRequestsAskForAll",
-				rule: "\tfor _, r := range d.requests {\n\t\tl.divider.release(r)\n\t}\n", without: "",
+				rule: "\tfor _, r := range d.requests {\n\t\tl.lease.release(r, false)\n\t}\n", without: "",
 			},
 			{
 				name: "one charge of a lane is under way at a time", file: "group.go", found: "TestOneChargeAtATime",

@@ -24,7 +24,7 @@ func laneRules() []mutant {
 		},
 		{
 			name: "a take in doubt that is made again is counted as lost", file: "ends.go", found: "TestTakesInDoubtAreCounted",
-			rule: "takes := open && r.Takes()", without: "takes := open && r.claim != detached && r.Takes()",
+			rule: "takes := open && r.Takes()", without: "takes := open && !r.state.owes() && r.Takes()",
 		},
 		{
 			name: "calls over several buckets count what leases served", file: "lease_calls.go", tested: "engine", found: "TestWhatLeasesServeIsCounted",
@@ -32,7 +32,7 @@ func laneRules() []mutant {
 		},
 		{
 			name: "the part that a lease kept counts", file: "lease_keep.go", tested: "engine", found: "TestWhatLeasesServeIsCounted",
-			rule: "\t\tl.consume(r, kept)\n", without: "",
+			rule: "\tif r.Admitted && !lost {\n\t\tl.consume(r, kept)\n\t}\n", without: "",
 		},
 		{
 			name: "a request waits for no lease write that is not sent", file: "lease_serve.go", found: "TestNoRequestWaitsForARestingLease",
@@ -44,27 +44,27 @@ func laneRules() []mutant {
 		},
 		{
 			name: "a late denial gives back what its write takes", file: "deadline.go", tested: "engine", found: "TestALateCascadeIsAllOrNothing",
-			rule: "r.claim, r.undo = detached, !admitted", without: "r.claim, r.undo = detached, false",
+			rule: "\t\te := deniedLate\n", without: "\t\te := admittedLate\n",
 		},
 		{
-			name: "a copy that is refused does not tell that no copy landed", file: "conclude.go", tested: "engine", found: "TestAChargeIsBookedOnce",
-			rule: "refused && (f.doubt || f.shown(image))", without: "refused && f.shown(image)",
+			name: "a copy that is refused does not tell that no copy landed", file: "write.go", tested: "engine", found: "TestAChargeIsBookedOnce",
+			rule: "refused && (m.outcome == unknown || m.shown(image))", without: "refused && m.shown(image)",
 		},
 		{
-			name: "a refusal by the own id is no refusal", file: "conclude.go", tested: "engine", found: "TestARefusedCopyOfATakeOfACallerWhoLeft",
-			rule: "refused && (f.doubt || f.shown(image))", without: "refused && f.doubt",
+			name: "a refusal by the own id is no refusal", file: "write.go", tested: "engine", found: "TestARefusedCopyOfATakeOfACallerWhoLeft",
+			rule: "refused && (m.outcome == unknown || m.shown(image))", without: "refused && m.outcome == unknown",
 		},
 		{
-			name: "a charge in doubt is not booked again", file: "conclude.go", tested: "engine", found: "TestAChargeIsBookedOnce",
-			rule: "\t\tl.closer.dropBookings(f, now)\n", without: "\t\tl.closer.again(f, true)\n",
+			name: "a charge in doubt is not booked again", file: "write.go", tested: "engine", found: "TestAChargeIsBookedOnce",
+			rule: "\t\tl.closer.dropBookings(&m.batch, now)\n", without: "\t\tl.closer.again(&m.batch, true)\n",
 		},
 		{
-			name: "a write that was refused is watched for copies", file: "conclude.go", tested: "engine", found: "TestACopyThatIsAppliedAfterARefusal",
+			name: "a write that was refused is watched for copies", file: "saw.go", tested: "engine", found: "TestACopyThatIsAppliedAfterARefusal",
 			rule: "\tl.finder.find(image)\n", without: "",
 		},
 		{
-			name: "a call that leaves gets back what its write takes", file: "leave.go", tested: "engine", found: "TestCallersWhoLeave",
-			rule: "r.claim, r.undo = left, !r.Keep", without: "r.claim, r.undo = left, false",
+			name: "a call that leaves gets back what its write takes", file: "request.go", tested: "engine", found: "TestCallersWhoLeave",
+			rule: "r.state == sentDenied || r.state == sentLeft && !r.Keep", without: "r.state == sentDenied",
 		},
 	})
 }

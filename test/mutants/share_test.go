@@ -10,15 +10,15 @@ func shareRules() []mutant {
 	return slices.Concat(in("lane", []mutant{
 		{
 			name: "takes under way have channels of their own", file: "channel.go", found: "TestChannelsRest",
-			rule: "return f.id.Channel == i })", without: "return f == nil })",
+			rule: "return m.carries() != nil && m.carries().id.Channel == i })", without: "return m == nil })",
 		},
 		{
-			name: "a write is in a free channel", file: "launch.go", found: "TestTakesUnderWayHaveTheirOwnChannels",
+			name: "a write is in a free channel", file: "write.go", found: "TestTakesUnderWayHaveTheirOwnChannels",
 			rule: "Channel: l.channels.next(l.out, now), ", without: "",
 		},
 		{
 			name: "later takes do not count against a late decision", file: "estimate.go", found: "TestBelievedCountsWhatWasBefore",
-			rule: "slices.Contains(f.actors, last)", without: "slices.Contains(f.actors[:0], last)",
+			rule: "slices.Contains(b.actors, last)", without: "slices.Contains(b.actors[:0], last)",
 		},
 		{
 			name: "a late denial at the arrival counts the requests before it", file: "arrival.go", found: "TestLacks",

@@ -48,7 +48,7 @@ func simulatedRules() []simulated {
 		by("lane", "lease_serve.go", "what the lease takes back the item does not get", "few,leases,refund,cascade,impatient",
 			"sp.Give = h.holder.Refund(at, k, sp.Give)", "h.holder.Refund(at, k, sp.Give)"),
 		by("lane", "ends.go", "a late admission whose write is refused is booked", "few,leases,impatient,far",
-			"\tdefault:\n\t\tr.Request = r.Force()\n\t}\n\treturn true", "\tdefault:\n\t\tl.quit(r)\n\t\treturn false\n\t}\n\treturn true"),
+			"\t\tr.Request = r.Force()\n", "\t\tl.finish(r, nil)\n\t\treturn false\n"),
 		by("lane", "lease_calls.go", "the leases are tested after the spend of a cascade", "few,leases,cascade,pause",
 			"\tif alive {\n", "\tif alive || true {\n"),
 		by("lane", "lease_serve.go", "the lease is tested after its spend", "few,leases,pause",

@@ -39,7 +39,7 @@ func turnRules() []mutant {
 			},
 			{
 				name: "what is denied is denied while limits wait", file: "group.go", found: "TestWhatIsDeniedIsDeniedWhileLimitsWait",
-				rule: "\tcase plan.Pending:\n\t\tl.lessee.cede()\n", without: "\tcase plan.Pending:\n\t\tg.brings = true\n\t\tl.lessee.cede()\n",
+				rule: "\tcase plan.Pending:\n\t\tl.lease.cede()\n", without: "\tcase plan.Pending:\n\t\tg.brings = true\n\t\tl.lease.cede()\n",
 			},
 			{
 				name: "nothing is answered by limits that a write changes", file: "group.go", found: "TestWhatIsDeniedIsDeniedWhileLimitsWait",
@@ -50,8 +50,8 @@ func turnRules() []mutant {
 				rule: " && h.level == level", without: "",
 			},
 			{
-				name: "a lease that is copied while it was throttled is the own", file: "conclude.go", found: "TestACopyOfAThrottledLeaseWrite",
-				rule: "if perhaps || awsdb.Retryable(err) {", without: "if perhaps {",
+				name: "a lease that is copied while it was throttled is the own", file: "lease_write.go", found: "TestACopyOfAThrottledLeaseWrite",
+				rule: "if perhaps || awsdb.Retryable(err) {", without: "if perhaps || awsdb.Retryable(nil) {",
 			},
 		}),
 		in("plan", []mutant{

@@ -8,27 +8,21 @@ import (
 // enter puts a request into the queue, or ends it at once. It reports whether it did the latter.
 func (l *Lane) enter(r *Request, now time.Time) (ended bool) {
 	l.events++
-	r.asked, r.phase, r.entered, r.expires, l.used = l.events, queued, now, now.Add(l.host.cfg.Budget), now
+	r.asked, r.entered, r.expires, l.used = l.events, now, now.Add(l.host.cfg.Budget), now
 	r.lane.Store(l)
-	if r.claim == detached && !r.owing {
-		l.closer.owes(r)
-	}
+	l.closer.happen(r, entered)
 	l.consult()
 	l.view.advance(r.At)
 	l.view.moved = now
-	if waits, done := l.lessee.serve(r, now); done {
-		l.lessee.check()
-		return true
-	} else if waits {
-		defer l.lessee.check()
-		if !l.held.holder.State().Serves() && l.turnAway(r, now) {
-			return true
-		}
-	} else if l.turnAway(r, now) {
+	s, due := l.lease.serve(r, now)
+	if due {
+		l.start()
+	}
+	if s == byLease || s != byUpdate && l.turnAway(r, now) {
 		return true
 	}
 	l.queue = append(l.queue, r)
-	if r.claim == awaited && len(l.out) > 0 && l.host.silent(now) {
+	if r.state == waiting && len(l.out) > 0 && l.host.silent(now) {
 		l.queue = l.queue[:len(l.queue)-1]
 		l.closer.fail(r, errSilent, now)
 		return true
@@ -44,7 +38,7 @@ func (l *Lane) turnAway(r *Request, now time.Time) bool {
 	switch {
 	case n == 1 || v.head == nil || !v.head.Exists() || v.clock.Doubtful || v.elsewhere(l.index):
 		return false
-	case r.claim != awaited || r.part != nil || r.Books() || r.Limits.Hash() != v.head.Version.Hash || !v.fresh(r.asked, now):
+	case r.state != waiting || r.part != nil || r.Books() || r.Limits.Hash() != v.head.Version.Hash || !v.fresh(r.asked, now):
 		return false
 	}
 	limit, left := l.estimator.lacks(r, now)
@@ -84,7 +78,7 @@ func (l estimator) outlived(r *Request, n int, now time.Time) *Request {
 	old := l.queue[0]
 	sends := l.pace.Next(len(l.out), n)
 	switch {
-	case old.claim != awaited || old.part != nil || old.Books() || !l.view.fresh(old.asked, now):
+	case old.state != waiting || old.part != nil || old.Books() || !l.view.fresh(old.asked, now):
 		return nil
 	case old.Limits.Hash() != r.Limits.Hash() || old.patience(sends) >= outlivedTrips*l.pace.RoundTrip():
 		return nil
@@ -122,7 +116,7 @@ func (l estimator) lacks(r *Request, now time.Time) (limit string, left int64) {
 		sp := &r.Spends[i]
 		waiting, there := int64(0), l.believed(r, sp.Limit)
 		for _, before := range l.queue {
-			if before.claim != detached {
+			if !before.state.owes() {
 				waiting = min(waiting+before.Wants(sp.Limit), most)
 			}
 		}

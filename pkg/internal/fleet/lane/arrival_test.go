@@ -32,7 +32,7 @@ func TestTheOldestMakesRoom(t *testing.T) {
 			if turned := l.turnAway(r, now); turned == tt.displace {
 				t.Errorf("the new request is turned away: %v, want %v", turned, !tt.displace)
 			}
-			if denied := old.phase == over && old.Spends[0].Exceeded && !old.Admitted; denied != tt.displace {
+			if denied := old.state == over && old.Spends[0].Exceeded && !old.Admitted; denied != tt.displace {
 				t.Errorf("the oldest is denied: %v, want %v", denied, tt.displace)
 			}
 			if want := 30 - map[bool]int{true: 1}[tt.displace]; len(l.queue) != want {

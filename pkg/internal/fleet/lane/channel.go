@@ -34,10 +34,10 @@ type pastTake struct {
 
 // next returns the channel of the next take: of those without a message under way the first that
 // does not rest, or else the one that has rested longest. So an item has few ids, and stays small.
-func (c *channels) next(out []*flight, now time.Time) int {
+func (c *channels) next(out []message, now time.Time) int {
 	best := -1
 	for i := range c {
-		if slices.ContainsFunc(out, func(f *flight) bool { return f.id.Channel == i }) {
+		if slices.ContainsFunc(out, func(m message) bool { return m.carries() != nil && m.carries().id.Channel == i }) {
 			continue
 		}
 		if !now.Before(c[i].rest) {
@@ -51,18 +51,18 @@ func (c *channels) next(out []*flight, now time.Time) int {
 }
 
 // ended notes the outcome of a take of a lane that is not booked by an id of its own.
-func (c *channels) ended(f *flight, applied bool) {
-	if f.write == nil || f.once || f.exact || f.books {
+func (c *channels) ended(b *batch, applied bool) {
+	if b.write.Exact() || b.books {
 		return
 	}
-	of := &c[f.id.Channel]
-	if f.tries > 1 {
-		of.rest = f.sent.Add(copyLife)
+	of := &c[b.id.Channel]
+	if b.tries > 1 {
+		of.rest = b.sent.Add(copyLife)
 	}
 	if applied {
-		of.last = f.id.Write
+		of.last = b.id.Write
 	}
-	of.past = append(of.past, pastTake{f.id.Write, f.taken()})
+	of.past = append(of.past, pastTake{b.id.Write, b.taken()})
 	if len(of.past) > pastTakes {
 		of.past = of.past[1:]
 	}

@@ -54,18 +54,17 @@ func TestALeaseOfACopyIsNotTheOwn(t *testing.T) {
 // none does. Only a caller that is admitted all the same may have it.
 func TestTakesInDoubtAreCounted(t *testing.T) {
 	for name, tc := range map[string]struct {
-		claim      claim
-		undo, keep bool
-		open       bool
+		state      state
+		keep, open bool
 		lost       int64
 	}{
-		"awaited":                    {claim: awaited, open: true, lost: 1},
-		"awaited, not applied":       {claim: awaited},
-		"left":                       {claim: left, undo: true, open: true, lost: 1},
-		"left, admitted":             {claim: left, keep: true, open: true},
-		"admitted late":              {claim: detached, open: true, lost: 1},
-		"admitted late, not applied": {claim: detached},
-		"denied late":                {claim: detached, undo: true, open: true, lost: 1},
+		"awaited":                    {state: sent, open: true, lost: 1},
+		"awaited, not applied":       {state: sent},
+		"left":                       {state: sentLeft, open: true, lost: 1},
+		"left, admitted":             {state: sentLeft, keep: true, open: true},
+		"admitted late":              {state: sentOwed, open: true, lost: 1},
+		"admitted late, not applied": {state: sentOwed},
+		"denied late":                {state: sentDenied, open: true, lost: 1},
 	} {
 		t.Run(name, func(t *testing.T) {
 			limits, err := limiter.NewLimits(limiter.PerDay("l", 100))
@@ -74,8 +73,11 @@ func TestTakesInDoubtAreCounted(t *testing.T) {
 			}
 			s := &host{cfg: Config{Loop: awsdb.Goroutines{}, Now: time.Now, Logger: slog.New(slog.DiscardHandler)}}
 			l := newLane(s, new(set[*Lane]), &Site{}, 0, schema.Key{}, 0)
-			r := &Request{Request: &plan.Request{Limits: limits, Admitted: true, Spends: []plan.Spend{{Limit: "l", Need: 5, Take: 5, Held: true}}}, Site: &l.site, phase: sent, claim: tc.claim, undo: tc.undo, Keep: tc.keep}
-			l.closer.again(&flight{actors: []*Request{r}}, tc.open)
+			r := &Request{Request: &plan.Request{Limits: limits, Admitted: true, Spends: []plan.Spend{{Limit: "l", Need: 5, Take: 5, Held: true}}}, Site: &l.site, state: tc.state, Keep: tc.keep}
+			if tc.state.counts() {
+				s.work.add()
+			}
+			l.closer.again(&batch{write: &plan.Write{}, actors: []*Request{r}}, tc.open)
 			if got := s.Counters.Lost.Load(); got != tc.lost {
 				t.Errorf("%d are counted as lost, want %d", got, tc.lost)
 			}

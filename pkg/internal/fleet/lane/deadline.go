@@ -11,10 +11,10 @@ func (s *Lanes) DecideLate(requests []*Request, judge func(told []*plan.Request)
 	told, admitted := make([]*plan.Request, len(requests)), false
 	s.together(requests, func() {
 		for i, r := range requests {
-			if r.phase == queued {
-				laneOf(r).divider.release(r)
+			if r.state == waiting {
+				laneOf(r).lease.release(r, false)
 			}
-			if r.phase != over {
+			if r.state != over {
 				told[i] = laneOf(r).estimator.estimate(r)
 			}
 		}
@@ -41,7 +41,7 @@ func (s *Lanes) NeedClock(requests []*Request) (err error) {
 	s.together(requests, func() {
 		for _, r := range requests {
 			v := &laneOf(r).view
-			if r.phase == queued && r.claim == awaited && (r.doubts > 0 || v.known && v.state == nil) {
+			if r.state == waiting && (r.doubts > 0 || v.known && v.state == nil) {
 				err = clockError(s.reading())
 			}
 		}
@@ -53,10 +53,13 @@ func (s *Lanes) NeedClock(requests []*Request) (err error) {
 // owes its bookings, and its takes if it is admitted. The takes of a write under way for a denied
 // one are given back.
 func (l closer) endLate(r *Request, told *plan.Request, admitted bool) {
-	if r.phase == sent {
-		r.claim, r.undo = detached, !admitted
-		l.owes(r)
-		r.Wait = nil
+	r.Wait = nil
+	if r.state.inWrite() {
+		e := deniedLate
+		if admitted {
+			e = admittedLate
+		}
+		l.happen(r, e)
 		return
 	}
 	l.remove(r)
@@ -67,6 +70,6 @@ func (l closer) endLate(r *Request, told *plan.Request, admitted bool) {
 	default:
 		rest = withoutTakes(r.Request)
 	}
-	r.phase, r.Wait = over, nil
+	l.happen(r, ended)
 	l.owe(r, rest)
 }

@@ -14,11 +14,10 @@ type departure struct {
 func (l *Lane) leave() *departure {
 	d := &departure{requests: l.queue, to: &l.site, index: schema.Heir(l.index), task: task{Chore: absorb, index: l.index, found: l.view.state}}
 	l.queue, l.keeper.tasks = nil, tasks{}
-	l.held.end()
-	l.lessee.listing.list()
+	l.lease.leave()
 	l.view = view{now: l.view.now, clock: l.view.clock} // it may be made again
 	for _, r := range d.requests {
-		l.divider.release(r)
+		l.lease.release(r, false)
 	}
 	return d
 }

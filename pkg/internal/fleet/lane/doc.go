@@ -28,6 +28,37 @@
 // be missed for that long. A peek is answered by a state that was asked for after the peek
 // arrived.
 //
+// # Requests
+//
+//	state       is          left by
+//	created     in no lane  entered → waiting, ended → over
+//	promised    in no lane  entered → owed
+//	waiting     queued      entered → waiting, written → sent, ended → over
+//	sent        in a write  refused → waiting, abandoned → sentLeft, admittedLate → sentOwed, deniedLate → sentDenied, ended → over
+//	sentLeft    in a write  abandoned → sentLeft, ended → over
+//	sentDenied  in a write  refused → owed, ended → over
+//	sentOwed    in a write  refused → owed, ended → over
+//	owed        queued      entered → owed, written → sentOwed, ended → over
+//	over        its caller  ended → over
+//
+// A caller makes a request, or the lane does by itself for tokens that it owes. It is entered again in the
+// lane of another shard. A caller that leaves without a decision abandons it. One whose deadline has passed
+// is admitted late, or denied late. What the write of a request that was denied late takes is given back,
+// and so it is with that of one that was left, unless the caller is admitted all the same. An event that
+// cannot happen ends the request with an unknown outcome, and is logged.
+//
+// # Messages
+//
+// Each kind of message is a type, which sends and concludes itself:
+//
+//	read        the item; sent again for as long as its plan lasts
+//	write       of requests, commuting or exact; sent until its outcome is known, then the item is read for it
+//	leaseWrite  the lease of the lane, or the end of one of another replica; sent once
+//	shardWrite  a split, a merge, limits of another shard; sent once
+//	turnWrite   asks other replicas for a turn; sent once
+//	making      makes the item of another shard; sent once
+//	peeking     reads the item of another shard; sent once
+//
 // # Late decisions
 //
 // A caller's deadline ends its wait, and not the work. The lane then decides by its own
@@ -38,14 +69,14 @@
 // A file uses those above it in this list.
 //
 //	process       config.go, host.go (shared by all lanes), identity.go, health.go
-//	state         request.go, flight.go (a message under way), view.go (the last state), lease_state.go,
-//	              channel.go, tasks.go, lane_parts.go
-//	messages      launch.go, exchange.go, turn.go, maintain.go (splits and merges)
+//	state         request_state.go, request.go, message.go, batch.go (the requests of a write), view.go (the last state),
+//	              lease_state.go, channel.go, tasks.go, leasing.go (the lease, as others see it), lane_parts.go
 //	estimates     estimate.go, late.go
-//	a request     lease_keep.go (a part of it from the lease), ends.go, strays.go
-//	lease         usage.go, lease_listing.go, lease_write.go, lease_serve.go
-//	writes        lift.go, group.go
-//	a lane        lane.go, arrival.go, saw.go (an image of the item), depart.go, conclude.go, step.go
+//	a request     ends.go, strays.go
+//	messages      exchange.go, launch.go, read.go, write.go (of requests), turn.go, maintain.go (splits and merges)
+//	groups        lift.go, group.go
+//	lease         usage.go, lease_keep.go (a part of a request), lease_listing.go, lease_write.go, lease_serve.go
+//	a lane        lane.go, arrival.go, saw.go (an image of the item), depart.go, step.go
 //	all lanes     table.go, lanes.go, runner.go (goroutines and timers), locks.go
 //	calls         lease_calls.go (at once, from leases), deadline.go, leave.go, close.go
 //

@@ -20,27 +20,26 @@ type closer struct {
 	*traffic
 	*wakes
 
-	view    *view
-	held    *held
-	divider divider
+	view  *view
+	lease leasing
 }
 
 // applied ends the requests of a write that was applied.
-func (l closer) applied(f *flight, image *schema.Bucket) {
+func (l closer) applied(b *batch, image *schema.Bucket) {
 	if image != nil {
-		f.write.Settle(image)
-		l.host.Counters.LostRoom.Add(f.write.Overfilled(image))
+		b.write.Settle(image)
+		l.host.Counters.LostRoom.Add(b.write.Overfilled(image))
 	}
-	l.channels.ended(f, true)
+	l.channels.ended(b, true)
 	l.unpaid = 0
-	for _, r := range f.actors {
+	for _, r := range b.actors {
 		l.done(r)
 	}
 }
 
 // done ends a request that a write was applied for.
 func (l closer) done(r *Request) {
-	back := r.undo
+	back := r.undone()
 	l.byCentre(r)
 	if back {
 		l.owe(r, r.Undo())
@@ -49,22 +48,22 @@ func (l closer) done(r *Request) {
 
 // again puts the requests of a write that was not applied back into the queue. open says
 // that it may have been applied all the same, or may be yet: its takes are counted then.
-func (l closer) again(f *flight, open bool) {
+func (l closer) again(b *batch, open bool) {
 	if l.unpaid += l.view.units(); !open {
-		l.channels.ended(f, false)
+		l.channels.ended(b, false)
 	}
 	var wait []*Request
-	for _, r := range f.actors {
+	for _, r := range b.actors {
 		if r.booked {
 			l.done(r)
 			continue
 		}
 		takes := open && r.Takes()
 		r.unsure = r.unsure || takes
-		if takes && (r.claim != left || !r.Keep) {
+		if takes && (r.state != sentLeft || !r.Keep) {
 			l.lost(r, errDropped)
 		}
-		if r.phase = queued; l.stays(r) {
+		if l.stays(r) {
 			wait = append(wait, r)
 		}
 	}
@@ -72,42 +71,43 @@ func (l closer) again(f *flight, open bool) {
 	l.pace.Again() // planned anew at once
 }
 
-// stays reports whether a request that no write was applied for still waits for one.
+// stays reports whether a request whose write was not applied needs another one, and sees to what that
+// is to do.
 func (l closer) stays(r *Request) bool {
-	if r.part != nil {
-		if r.claim == detached && !r.undo {
-			kept := r.part
-			l.divider.settle(r, true) // it was admitted late
-			l.divider.consume(r, kept)
-		} else {
-			l.divider.release(r)
-		}
-	}
+	l.lease.release(r, r.state == sentOwed)
 	switch {
-	case r.claim == left:
-		r.finish(errLeft)
+	case r.state == sentLeft:
+		l.finish(r, errLeft)
 		return false
-	case r.claim == awaited || !r.Takes() && !r.undo:
-		return true
-	case r.undo: // it was denied late: its charges and refunds are booked alone
-		r.undo = false
-		if r.Request = withoutTakes(r.Request); r.Request == nil {
-			r.Request = &plan.Request{}
-			l.quit(r)
-			return false
-		}
-	default:
+	case r.state == sentDenied:
+		return l.booksAlone(r)
+	case r.state == sentOwed && r.Takes():
 		r.Request = r.Force()
 	}
+	l.happen(r, refused)
+	return true
+}
+
+// booksAlone has the charges and refunds booked of a request that was denied late, and reports whether
+// there are any.
+func (l closer) booksAlone(r *Request) bool {
+	rest := withoutTakes(r.Request)
+	if rest == nil {
+		r.Request = &plan.Request{}
+		l.finish(r, nil)
+		return false
+	}
+	r.Request = rest
+	l.happen(r, refused)
 	return true
 }
 
 // dropBookings ends requests of a write with charges, refunds or counts whose outcome stays
 // unknown: those that book or count something could do it twice by another write. The
 // others go back into the queue.
-func (l closer) dropBookings(f *flight, now time.Time) {
+func (l closer) dropBookings(b *batch, now time.Time) {
 	var others []*Request
-	for _, r := range f.actors {
+	for _, r := range b.actors {
 		switch {
 		case r.booked:
 			l.done(r)
@@ -115,35 +115,34 @@ func (l closer) dropBookings(f *flight, now time.Time) {
 			l.uncertain(r, errDropped, now)
 		case r.Counts(): // no tokens are lost, and no caller waits
 			l.loseUsageOf(r, errDropped)
-			l.quit(r)
-			r.finish(nil)
+			l.finish(r, nil)
 		default:
 			others = append(others, r)
 		}
 	}
-	f.actors = others
-	l.again(f, true)
+	b.actors = others
+	l.again(b, true)
 }
 
 // uncertain ends a request that a write may have been applied for.
 func (l closer) uncertain(r *Request, err error, now time.Time) {
-	if r.claim != detached && !r.Keep && r.Takes() {
+	if !r.state.owes() && !r.Keep && r.Takes() {
 		l.lost(r, err)
 	}
 	l.fail(r, err, now)
 }
 
-// failed ends the requests of a message that failed for good, and in an outage all that wait.
-func (l closer) failed(f *flight, err error, now time.Time) {
+// failed ends the requests of a write that failed for good, and in an outage all that wait.
+func (l closer) failed(actors []*Request, err error, now time.Time) {
 	l.newer = wanted{} // the next request that asks for newer limits has them tried again
-	for _, r := range f.actors {
+	for _, r := range actors {
 		if errors.Is(err, limiter.ErrUncertain) {
 			l.uncertain(r, err, now)
 		} else {
 			l.fail(r, err, now)
 		}
 	}
-	if errors.Is(err, awsdb.ErrOutage) || f.write == nil || awsdb.IsRefused(err) {
+	if errors.Is(err, awsdb.ErrOutage) || awsdb.IsRefused(err) {
 		l.refuse(err, now)
 	}
 }
@@ -165,8 +164,8 @@ func (l closer) stop(now time.Time) {
 
 // fail ends a request with an error. An owed request is tried again later.
 func (l closer) fail(r *Request, err error, now time.Time) {
-	l.divider.release(r)
-	if r.claim == detached {
+	l.lease.release(r, false)
+	if r.state.owes() {
 		if l.postpone(r, err, now) {
 			return
 		}
@@ -174,12 +173,11 @@ func (l closer) fail(r *Request, err error, now time.Time) {
 			l.lost(r, err)
 		}
 		l.loseUsageOf(r, err)
-		l.quit(r)
 	}
 	if r.unsure && !errors.Is(err, limiter.ErrUncertain) {
 		err = fmt.Errorf("%w: %w", limiter.ErrUncertain, err)
 	}
-	r.finish(err)
+	l.finish(r, err)
 }
 
 const (
@@ -203,7 +201,16 @@ func (l closer) postpone(r *Request, err error, now time.Time) bool {
 	if now.After(r.patient) || l.host.Counters.Owed.Load() > maxOwed {
 		return false
 	}
-	r.phase, r.doubts = queued, 0
+	switch r.state {
+	case sentDenied:
+		if !l.booksAlone(r) {
+			return true
+		}
+	case sentOwed:
+		l.happen(r, refused)
+	default: // it is owed, and in no write
+	}
+	r.doubts = 0
 	r.expires = now.Add(owedPause/2 + time.Duration(l.host.cfg.Loop.Draw(int64(owedPause))))
 	l.later = append(l.later, r)
 	l.wake(r.expires)
@@ -216,12 +223,12 @@ func (l closer) lost(r *Request, err error) {
 	l.host.Counters.Lost.Add(1)
 	amounts, sum := make([]any, 0, len(r.Spends)), int64(0)
 	for i := range r.Spends {
-		if sp := &r.Spends[i]; r.claim == detached || sp.Held && sp.Take > 0 {
+		if sp := &r.Spends[i]; r.state.owes() || sp.Held && sp.Take > 0 {
 			amounts = append(amounts, slog.Int64(sp.Limit, sp.Give+sp.Take+sp.Cost))
 			sum = min(sum+sp.Give+sp.Take+sp.Cost, most)
 		}
 	}
-	if r.claim == detached {
+	if r.state.owes() {
 		l.host.Counters.LostOwed.Add(sum)
 	} else {
 		l.host.Counters.LostUnknown.Add(sum)
@@ -262,62 +269,46 @@ func later(a, b time.Time) time.Time {
 
 // expire ends the requests that waited for too long.
 func (l closer) expire(now time.Time) {
-	if !slices.ContainsFunc(l.queue, func(r *Request) bool { return r.claim == left || now.After(r.expires) }) {
+	if !slices.ContainsFunc(l.queue, func(r *Request) bool { return now.After(r.expires) }) {
 		return
 	}
 	queue := l.queue
 	l.queue = nil
 	for _, r := range queue {
-		switch {
-		case r.claim == left:
-			r.finish(errLeft)
-		case now.After(r.expires):
+		if now.After(r.expires) {
 			l.fail(r, fmt.Errorf("%w: no decision on the bucket in %v", limiter.ErrUnavailable, l.host.cfg.Budget), now)
-		default:
+		} else {
 			l.queue = append(l.queue, r)
 		}
 	}
 }
 
-// byCentre ends a request that the item decided. The balance in its answer includes the
-// tokens of the lane's lease.
+// byCentre ends a request that the item decided.
 func (l closer) byCentre(r *Request) {
-	if h := l.held; r.Wait != nil && h.holder != nil && h.holder.State().Serves() && r.Under != nil && r.Under.Hash() == h.hash {
-		for i := range r.Spends {
-			sp := &r.Spends[i]
-			if k := h.of(sp.Limit); sp.Held && k >= 0 {
-				rest := h.holder.Report(k, l.view.now, 0, true).Tokens - l.view.quick.Tokens(h.index[k], l.view.now)
-				sp.Left.Tokens = min(sp.Left.Tokens+max(rest, 0), r.Under.Params(h.index[k]).Capacity)
-			}
-		}
-	}
-	l.decided(r)
+	l.lease.answer(r)
+	l.finish(r, nil)
 }
 
-// decided ends a request that no write was needed for.
-func (l closer) decided(r *Request) {
-	if r.part != nil {
-		l.divider.unite(r)
+// finish ends a request, with a decision or an error.
+func (l closer) finish(r *Request, err error) {
+	if r.state != over {
+		r.Err = err
+		l.happen(r, ended)
 	}
-	l.quit(r)
-	r.finish(nil)
 }
 
-// quit notes that the lane owes a request no more.
-func (l closer) quit(r *Request) {
-	if r.owing {
-		r.owing = false
+// happen has something happen to a request, and counts those that are owed.
+func (l closer) happen(r *Request, e event) {
+	was := r.state
+	if !r.happen(e) {
+		l.host.warn("transition", "an event came that cannot happen to a request in its state", slog.String("state", was.String()), slog.String("event", e.String()))
+	}
+	switch counts := r.state.counts(); {
+	case counts && !was.counts():
+		l.host.work.add()
+		l.host.Counters.Owed.Add(1)
+	case !counts && was.counts():
 		l.host.Counters.Owed.Add(-1)
 		l.host.work.done()
-		if r.Wait == nil {
-			r.phase = over
-		}
 	}
-}
-
-// owes counts a request that the lane owes.
-func (l closer) owes(r *Request) {
-	r.owing = true
-	l.host.work.add()
-	l.host.Counters.Owed.Add(1)
 }

@@ -30,7 +30,7 @@ func (l estimator) newShare(n int, base *schema.Bucket, queue []*Request) Share 
 			waiting = min(waiting+r.Wants(name), most)
 		}
 		if there := at.Tokens(i, l.view.now); there/2/int64(n) < waiting {
-			s.Add(name, at.Params[i], there, l.flying(name))
+			s.Add(name, at.Params[i], there, l.underWay(name))
 		}
 	}
 	return s
@@ -38,28 +38,25 @@ func (l estimator) newShare(n int, base *schema.Bucket, queue []*Request) Share 
 
 // asks notes in a share that a request waits before others.
 func asks(s *Share, r *Request) {
-	if r.claim == detached {
+	if r.state.owes() {
 		s.Owe(r.Request)
 	} else {
 		s.Ask(r.Request)
 	}
 }
 
-// flying returns the sum that the lane's writes under way take of a limit, as far as
+// underWay returns the sum that the lane's writes under way take of a limit, as far as
 // the state does not show it.
-func (l estimator) flying(limit string) int64 { return l.flyingUpTo(nil, limit) }
+func (l estimator) underWay(limit string) int64 { return l.underWayUpTo(nil, limit) }
 
-// flyingUpTo is the same without the writes that were sent after the one of a request.
-func (l estimator) flyingUpTo(last *Request, limit string) int64 {
+// underWayUpTo is the same without the writes that were sent after the one of a request.
+func (l estimator) underWayUpTo(last *Request, limit string) int64 {
 	sum := int64(0)
-	for _, f := range l.out {
-		if f.write == nil {
-			continue
+	for b := range l.batches() {
+		if !b.shown(l.view.state) {
+			sum = min(sum+b.takes(limit), most)
 		}
-		if !f.shown(l.view.state) {
-			sum = min(sum+f.takes(limit), most)
-		}
-		if last != nil && slices.Contains(f.actors, last) {
+		if last != nil && slices.Contains(b.actors, last) {
 			break
 		}
 	}

@@ -33,9 +33,10 @@ func bench(t *testing.T, tokens, capacity int64) *Lane {
 	return l
 }
 
+// ofTokens returns a request that waits for some tokens.
 func ofTokens(limits *limiter.Limits, tokens int64) *Request {
 	n := tokens * limiter.Milli
-	return &Request{Request: &plan.Request{Limits: limits, Spends: []plan.Spend{{Limit: "l", Need: n, Take: n}}}}
+	return &Request{state: waiting, Request: &plan.Request{Limits: limits, Spends: []plan.Spend{{Limit: "l", Need: n, Take: n}}}}
 }
 
 // wait puts requests for one token into the queue.
@@ -48,9 +49,8 @@ func (l *Lane) wait(n int) {
 // fly has a write for one token under way.
 func (l *Lane) fly() *Request {
 	r := ofTokens(l.view.state.Limits, 1)
-	r.phase = sent
-	f := &flight{write: &plan.Write{}, actors: []*Request{r}, id: plan.ID{Write: schema.NewWriteID(1, uint64(len(l.out))+2)}}
-	l.out = append(l.out, f)
+	r.state = sent
+	l.out = append(l.out, &write{batch: batch{write: &plan.Write{}, actors: []*Request{r}, id: plan.ID{Write: schema.NewWriteID(1, uint64(len(l.out))+2)}}})
 	return r
 }
 
@@ -149,7 +149,7 @@ func TestBelievedCountsWhatWasBefore(t *testing.T) {
 	if one-ten != 9*limiter.Milli {
 		t.Errorf("got %d for the first of ten, %d for the last, want 9 tokens between", one, ten)
 	}
-	if queued := l.estimator.believed(ofTokens(l.view.state.Limits, 1), "l"); queued != ten {
-		t.Errorf("got %d for one that waits, want %d", queued, ten)
+	if waits := l.estimator.believed(ofTokens(l.view.state.Limits, 1), "l"); waits != ten {
+		t.Errorf("got %d for one that waits, want %d", waits, ten)
 	}
 }

@@ -9,19 +9,20 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
 	"github.com/ratelimit/ratelimit/pkg/internal/fleet/awsdb"
+	"github.com/ratelimit/ratelimit/pkg/internal/fleet/plan"
 	"github.com/ratelimit/ratelimit/pkg/internal/fleet/schema"
 	"github.com/ratelimit/ratelimit/pkg/limiter"
 )
 
 // exchange sends one copy of a message.
-func (l sender) exchange(f *flight) (reply, error) {
-	s := l.host
-	ctx, cancel := s.cfg.Loop.Within(s.stopped, f.within)
+func (s *host) exchange(m message) (reply, error) {
+	c := m.core()
+	ctx, cancel := s.cfg.Loop.Within(s.stopped, c.within)
 	defer cancel()
-	f.tries++
-	f.sent = s.cfg.Now()
-	s.health.sent(f.sent, f.within)
-	got, err := l.transmit(ctx, f)
+	c.tries++
+	c.sent = s.cfg.Now()
+	s.health.sent(c.sent, c.within)
+	got, err := m.send(ctx)
 	s.health.ended(s.cfg.Now(), got.refused || isAnswer(err))
 	return got, err
 }
@@ -34,18 +35,13 @@ func isAnswer(err error) bool {
 	return err == nil || errors.Is(awsdb.KindOf(err), limiter.ErrInvalid) || awsdb.Retryable(err)
 }
 
-// transmit makes the call of a message.
-func (l sender) transmit(ctx context.Context, f *flight) (reply, error) {
-	s := l.host
-	switch {
-	case f.other != nil:
-		return f.other.send(ctx)
-	case f.write == nil || f.asks:
-		return l.get(ctx, l.key)
-	case f.write.Creates():
-		return l.put(ctx, f.write.Put(s.cfg.Table, schema.NewBucketItem(l.site.Namespace, l.site.Bucket, l.index)))
+// apply writes the item.
+func (l *item) apply(ctx context.Context, w *plan.Write) (reply, error) {
+	cfg := &l.host.cfg
+	if w.Creates() {
+		return l.put(ctx, w.Put(cfg.Table, schema.NewBucketItem(l.site.Namespace, l.site.Bucket, l.index)))
 	}
-	out, err := s.cfg.Client.UpdateItem(ctx, f.write.Update(s.cfg.Table, l.key))
+	out, err := cfg.Client.UpdateItem(ctx, w.Update(cfg.Table, l.key))
 	if err != nil {
 		return l.answered(nil, err)
 	}
@@ -53,7 +49,7 @@ func (l sender) transmit(ctx context.Context, f *flight) (reply, error) {
 }
 
 // get reads an item.
-func (l sender) get(ctx context.Context, key schema.Key) (reply, error) {
+func (l *item) get(ctx context.Context, key schema.Key) (reply, error) {
 	l.host.Counters.Reads.Add(1)
 	out, err := l.host.cfg.Client.GetItem(ctx, &dynamodb.GetItemInput{TableName: aws.String(l.host.cfg.Table), Key: key.Attributes(), ConsistentRead: aws.Bool(true)})
 	if err != nil {
@@ -63,13 +59,13 @@ func (l sender) get(ctx context.Context, key schema.Key) (reply, error) {
 }
 
 // put makes an item.
-func (l sender) put(ctx context.Context, in *dynamodb.PutItemInput) (reply, error) {
+func (l *item) put(ctx context.Context, in *dynamodb.PutItemInput) (reply, error) {
 	_, err := l.host.cfg.Client.PutItem(ctx, in)
 	return l.answered(in.Item, err)
 }
 
 // answered is the reply to a write.
-func (l sender) answered(item map[string]types.AttributeValue, err error) (reply, error) {
+func (l *item) answered(item map[string]types.AttributeValue, err error) (reply, error) {
 	if !errors.Is(err, awsdb.ErrOutage) && !errors.Is(err, awsdb.ErrPaced) {
 		l.host.Counters.Writes.Add(1)
 	}

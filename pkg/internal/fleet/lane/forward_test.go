@@ -52,8 +52,8 @@ func TestARequestOnItsWayHasOneEnd(t *testing.T) {
 			if got, want := len(heir.queue), map[bool]int{true: 1}[name == "awaited"]; got != want {
 				t.Errorf("%d requests are in the lane of the heir, want %d", got, want)
 			}
-			if want := map[bool]phase{true: queued, false: over}[name == "awaited"]; r.phase != want {
-				t.Errorf("phase %d, want %d", r.phase, want)
+			if want := map[bool]state{true: waiting, false: over}[name == "awaited"]; r.state != want {
+				t.Errorf("state %v, want %v", r.state, want)
 			}
 		})
 	}

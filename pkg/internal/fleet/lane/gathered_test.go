@@ -27,13 +27,13 @@ func TestWhatIsGatheredCountsOnce(t *testing.T) {
 			_, reported := l.held.ledger.Report()
 			before := reported[0]
 			r := s.gathers("e", own+50)
-			l.divider.keep(r, []lease.Draw{{Limit: 0, Need: r.Spends[0].Ask, Take: r.Spends[0].Ask}}, false)
+			l.lessee.keep(r, []lease.Draw{{Limit: 0, Need: r.Spends[0].Ask, Take: r.Spends[0].Ask}}, false)
 			if got := r.Spends[0].Ask; r.part == nil || got != 50*limiter.Milli {
 				t.Fatalf("the centre is asked for %d millitokens, want the 50 tokens that the lease lacks", got)
 			}
 			stage := bench(t, there, 1000)
 			stage.view.bare(r.Request).Weigh(r.Request)
-			l.divider.unite(r)
+			l.lessee.unite(r)
 			if sp := &r.Spends[0]; !r.Admitted || sp.Take != (own+there)*limiter.Milli || sp.Need != sp.Take {
 				t.Errorf("admitted: %t, %d millitokens are taken, want %d tokens", r.Admitted, sp.Take, own+there)
 			}

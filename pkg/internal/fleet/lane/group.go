@@ -65,7 +65,7 @@ func (l planner) bring(g *group, base *schema.Bucket, limits *limiter.Limits, ge
 	case plan.Newer:
 		g.brings, g.pending = true, true
 	case plan.Pending:
-		l.lessee.cede()
+		l.lease.cede()
 	case plan.Older:
 		l.newer = wanted{}
 	}
@@ -75,7 +75,7 @@ func (l planner) bring(g *group, base *schema.Bucket, limits *limiter.Limits, ge
 // old ones. No limits are brought before it in the same write.
 func (g *group) settle(queue []*Request) {
 	for _, r := range queue {
-		if r.claim != detached {
+		if r.state != owed {
 			continue
 		}
 		if verdict := g.stage.Weigh(r.Request); verdict == plan.Commutes || verdict == plan.Exact {
@@ -94,7 +94,7 @@ func (g *group) fill(queue []*Request) {
 		switch {
 		case r.Gives():
 			return 0
-		case r.claim == detached:
+		case r.state == owed:
 			return 1
 		}
 		return 2
@@ -155,7 +155,7 @@ func (g *group) include(r *Request) {
 // short returns a limit of which the lane's part has too little for a request, see
 // [Share.Short]. Requests that the lane owes are written in any case.
 func (g *group) short(r *Request) (limit string, beyond bool) {
-	if r.claim == detached {
+	if r.state == owed {
 		return "", false
 	}
 	return g.share.Short(r.Request)
@@ -164,7 +164,12 @@ func (g *group) short(r *Request) (limit string, beyond bool) {
 // books reports whether a charge or a refund of the lane is under way. Another one has to wait
 // for its end: it would rest on the id of the first, and each could wait for the other.
 func (g *group) books() bool {
-	return slices.ContainsFunc(g.by.out, func(f *flight) bool { return f.books })
+	for b := range g.by.batches() {
+		if b.books {
+			return true
+		}
+	}
+	return false
 }
 
 func (g *group) apply(r *Request) {
@@ -215,15 +220,19 @@ func (g *group) doubts(r *Request) bool {
 
 // first reports whether answers relied on the one write of the lane that is under way.
 // Then all that follow do.
-func (g *group) first() bool { return len(g.by.out) > 0 && g.by.out[0].first }
+func (g *group) first() bool {
+	b := g.by.oldest()
+	return b != nil && b.first
+}
 
 // sure reports whether the one write of the lane that is under way will be applied, and sees
 // to it that it will.
 func (g *group) sure() bool {
-	if len(g.actors) > 0 || len(g.by.out) != 1 || !g.by.out[0].solo || g.by.out[0].doubt {
+	b := g.by.oldest()
+	if len(g.actors) > 0 || len(g.by.out) != 1 || b == nil || !b.solo || b.outcome != awaitsReply {
 		return false
 	}
-	g.by.out[0].first = true
+	b.first = true
 	return true
 }
 
@@ -239,7 +248,7 @@ func (g *group) alone(r *Request, confirmed bool) bool {
 
 // deny ends a request for which the lane's own part of a limit has too little.
 func (g *group) deny(r *Request, limit string) bool {
-	if r.claim != awaited || r.Books() || !g.by.view.fresh(r.asked, g.now) {
+	if r.state != waiting || r.Books() || !g.by.view.fresh(r.asked, g.now) {
 		return false
 	}
 	Exceed(r.Request, limit, g.share.Left(limit))
@@ -251,13 +260,13 @@ func (g *group) deny(r *Request, limit string) bool {
 // under way do: the tokens that another bucket's denial took must not be missing to an answer.
 func (g *group) giveBack() {
 	back := g.actors
-	for _, f := range g.by.out {
-		if !f.shown(g.by.view.state) {
-			back = append(slices.Clip(back), f.actors...)
+	for b := range g.by.batches() {
+		if !b.shown(g.by.view.state) {
+			back = append(slices.Clip(back), b.actors...)
 		}
 	}
 	for _, r := range back {
-		if r.claim != detached || !r.Gives() {
+		if !r.state.owes() || !r.Gives() {
 			continue
 		}
 		c := *r.Request

@@ -47,17 +47,25 @@ func (s *lessees) grant(entity string) *Lane {
 		s.Send(r)
 		l = laneOf(r)
 	}
-	f, _ := l.step(*s.now)
-	if f == nil || f.lease == nil {
-		s.Fatalf("got the message %+v, want a lease write", f)
-	}
+	m, _ := l.step(*s.now)
+	f := leases(s.T, m)
 	in := f.write.Put("t", schema.NewBucketItem(l.site.Namespace, l.site.Bucket, 0))
-	l.conclude(f, reply{item: in.Item}, nil, *s.now)
+	f.conclude(reply{item: in.Item}, nil, *s.now)
 	if got := l.held.holder.State(); got != lease.Held {
 		s.Fatalf("the lease is %v, want held", got)
 	}
 	l.serveAll(*s.now)
 	return l
+}
+
+// leases returns a message that is to be a lease write.
+func leases(t *testing.T, m message) *leaseWrite {
+	t.Helper()
+	w, ok := m.(*leaseWrite)
+	if !ok || w.lease == nil {
+		t.Fatalf("got the message %+v, want a lease write", m)
+	}
+	return w
 }
 
 // pauses has the process stand still behind the next reading of its clock.
@@ -84,7 +92,7 @@ func TestALeaseThatIsOverServesNothing(t *testing.T) {
 	r := s.request("e", 1)
 	s.pauses(lease.Term * time.Millisecond)
 	s.Send(r)
-	if r.phase == over || l.held.holder.State().Serves() {
+	if r.state == over || l.held.holder.State().Serves() {
 		t.Errorf("a request is decided by a lease that is %v, %v after its send", l.held.holder.State(), lease.Term*time.Millisecond)
 	}
 }
@@ -128,7 +136,7 @@ func TestTheCentresPartGoesBack(t *testing.T) {
 			l := s.grant("e")
 			own := stock(l) / limiter.Milli
 			r := s.request("e", own+50)
-			l.divider.keep(r, []lease.Draw{{Limit: 0, Need: r.Spends[0].Need, Take: r.Spends[0].Take}}, false)
+			l.lessee.keep(r, []lease.Draw{{Limit: 0, Need: r.Spends[0].Need, Take: r.Spends[0].Take}}, false)
 			if r.part == nil || r.Spends[0].Take >= r.part.spends[0].Take {
 				t.Fatalf("the centre is asked for %d of %d", r.Spends[0].Take, (own+50)*limiter.Milli)
 			}
@@ -138,7 +146,7 @@ func TestTheCentresPartGoesBack(t *testing.T) {
 				*s.now = s.now.Add(lease.Term * time.Millisecond)
 				l.held.holder.Alive(s.clocks(*s.now))
 			}
-			l.divider.unite(r)
+			l.lessee.unite(r)
 			if r.Admitted == ends {
 				t.Errorf("admitted: %t", r.Admitted)
 			}
@@ -161,13 +169,14 @@ func TestAGiveBackGoesToOnePlace(t *testing.T) {
 			l := s.grant("e")
 			r := s.request("e", 20)
 			s.Send(r)
-			if r.phase != over || !r.Admitted {
+			if r.state != over || !r.Admitted {
 				t.Fatal("the lease does not serve 20 tokens")
 			}
 			before := stock(l)
 			amount := (20 + more) * limiter.Milli
 			back := s.request("e", 0).owed(&plan.Request{Limits: r.Limits, Spends: []plan.Spend{{Limit: "l", Give: amount, Usage: -amount}}})
 			back.entered = *s.now
+			l.closer.happen(back, entered)
 			_, done := l.lessee.payOwed(back, *s.now)
 			left := int64(0)
 			if !done {
@@ -194,10 +203,10 @@ func TestALateAdmissionIsBookedAfterARefusal(t *testing.T) {
 			s := newLessees(t)
 			r := s.request("e", 5)
 			l := s.hold(r.Site, 0)
-			r.phase, r.claim, r.undo, r.Wait = sent, detached, undo, nil
+			r.state, r.Wait = sent, nil
 			r.Admitted, r.Spends[0].Held = true, true // it was planned so
-			l.closer.owes(r)
-			l.closer.again(&flight{actors: []*Request{r}}, false)
+			l.closer.happen(r, map[bool]event{false: admittedLate, true: deniedLate}[undo])
+			l.closer.again(&batch{write: &plan.Write{}, actors: []*Request{r}}, false)
 			booked := int64(0)
 			for _, o := range l.queue {
 				booked += o.Spends[0].Cost
@@ -218,33 +227,34 @@ func TestAStallMakesNoCopy(t *testing.T) {
 	self := s.self.replica()
 	*s.now = s.now.Add(time.Second)
 	s.Send(s.request("e", 1))
-	f, _ := l.step(*s.now)
-	if f == nil || f.lease == nil || f.lease.Kind != lease.Renew {
+	m, _ := l.step(*s.now)
+	f := leases(t, m)
+	if f.lease.Kind != lease.Renew {
 		t.Fatalf("got the message %+v, want a renewal", f)
 	}
 	renewed := f.write.After()
 	l.sender.land(f)
-	l.concludeOnce(f, true, errDropped, *s.now)
+	f.lost(true, errDropped, *s.now)
 	returns := 0
 	for range 100 {
 		l.lessee.recall()
-		f, _ := l.step(*s.now)
-		switch {
-		case f == nil:
+		m, _ := l.step(*s.now)
+		switch m := m.(type) {
+		case nil:
 			*s.now = s.now.Add(leaseRetry)
-		case f.write == nil:
-			l.unread(f, awsdb.ErrOutage, *s.now)
-		default:
+		case *leaseWrite:
 			returns++
-			l.sender.land(f)
-			l.concludeOnce(f, returns%2 == 0, errDropped, *s.now)
+			l.sender.land(m)
+			m.lost(returns%2 == 0, errDropped, *s.now)
+		default:
+			m.conclude(reply{}, awsdb.ErrOutage, *s.now)
 		}
 	}
 	if returns < len(l.held.issued) {
 		t.Fatalf("%d returns, want more than the %d lease writes that are remembered", returns, len(l.held.issued))
 	}
 	l.events++
-	l.saw(renewed, &flight{asked: l.events}, *s.now)
+	l.saw(renewed, &copies{asked: l.events}, *s.now)
 	if s.self.replica() != self {
 		t.Error("the process took its own lease for that of a copy")
 	}

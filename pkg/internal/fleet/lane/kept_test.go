@@ -17,8 +17,9 @@ func (s *lessees) keeps(l *Lane) *Request {
 	own := s.own(l)
 	r := s.request(l.site.Bucket.Entity, own+50)
 	r.lane.Store(l)
+	l.closer.happen(r, entered)
 	l.queue = append(l.queue, r)
-	l.divider.keep(r, []lease.Draw{{Limit: 0, Need: r.Spends[0].Need, Take: r.Spends[0].Take}}, false)
+	l.lessee.keep(r, []lease.Draw{{Limit: 0, Need: r.Spends[0].Need, Take: r.Spends[0].Take}}, false)
 	if r.part == nil || s.covers(l, own) {
 		s.Fatalf("the lease has kept nothing of %d tokens", own)
 	}
@@ -42,13 +43,16 @@ func (s *lessees) own(l *Lane) (tokens int64) {
 // without them.
 func TestWhatIsKeptIsFreeAgain(t *testing.T) {
 	for name, end := range map[string]func(s *lessees, l *Lane, r *Request){
-		"denied":    func(_ *lessees, l *Lane, r *Request) { r.Under = r.Limits; l.divider.unite(r) },
+		"denied":    func(_ *lessees, l *Lane, r *Request) { r.Under = r.Limits; l.lessee.unite(r) },
 		"abandoned": func(s *lessees, _ *Lane, r *Request) { s.Abandon([]*Request{r}) },
 		"late": func(s *lessees, _ *Lane, r *Request) {
 			s.DecideLate([]*Request{r}, func([]*plan.Request) bool { return false })
 		},
-		"failed":  func(s *lessees, l *Lane, r *Request) { l.closer.fail(r, errSilent, *s.now) },
-		"refused": func(_ *lessees, l *Lane, r *Request) { l.closer.again(&flight{actors: []*Request{r}}, false) },
+		"failed": func(s *lessees, l *Lane, r *Request) { l.closer.fail(r, errSilent, *s.now) },
+		"refused": func(_ *lessees, l *Lane, r *Request) {
+			l.closer.happen(r, written)
+			l.closer.again(&batch{write: &plan.Write{}, actors: []*Request{r}}, false)
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := newLessees(t)
@@ -119,8 +123,9 @@ func TestNothingNewIsLeased(t *testing.T) {
 			ask()
 		}
 		s.closing.Store(true)
-		if f, _ := l.step(*now); f != nil && f.lease != nil {
-			t.Errorf("a lease is asked for at the end: %+v", f.lease)
+		m, _ := l.step(*now)
+		if w, ok := m.(*leaseWrite); ok && w.lease != nil {
+			t.Errorf("a lease is asked for at the end: %+v", w.lease)
 		}
 	})
 }
@@ -132,7 +137,7 @@ func TestOneChargeAtATime(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			l := bench(t, 900, 1000)
 			l.fly()
-			l.out[0].books = books
+			l.out[0].carries().books = books
 			charge := &Request{Request: &plan.Request{Limits: l.view.state.Limits, Generation: 1, Spends: []plan.Spend{{Limit: "l", Cost: limiter.Milli, Usage: limiter.Milli}}}}
 			g := l.planner.newGroup(time.UnixMilli(testTime))
 			g.fill([]*Request{charge})

@@ -29,33 +29,41 @@ type Lane struct {
 	turns turns
 	used  time.Time // when it last had work
 
+	lease     leasing   // the lease, as all that follows sees it
 	estimator estimator // the tokens that the lane may count on
-	divider   divider   // large requests, between the lease and the item
 	closer    closer    // the ends of requests
-	sender    sender    // messages, up to their replies
 	finder    finder    // owns the writes that may be applied though a copy was refused
+	sender    sender    // messages, up to their replies
+	writer    writer    // the writes of requests
 	turner    turner    // turns among replicas
-	usages    usages    // consumption from the lease that no lease write counts
-	lessee    lessee    // the lease: serves requests, and plans its writes
 	keeper    keeper    // owns the maintenance tasks
 	planner   planner   // the group of the next write
+	usages    usages    // consumption from the lease that no lease write counts
+	lessee    lessee    // the lease: serves requests, and plans its writes
 }
 
 func newLane(s *host, holding *set[*Lane], site *Site, index int, key schema.Key, order uint64) *Lane {
 	l := &Lane{item: item{host: s, site: *site, key: key, index: index}, order: order, view: view{now: schema.MinTime}}
+	l.share(&l.lessee)
 	i, v, h, q, t, w := &l.item, &l.view, &l.held, &l.requests, &l.traffic, &l.wakes
-	l.estimator = estimator{i, q, t, v}
-	l.divider = divider{i, q, v, h, l.estimator}
-	l.closer = closer{i, q, t, w, v, h, l.divider}
-	l.sender = sender{i, q, t, w, v}
-	l.finder = finder{requests: q, closer: l.closer, lane: l}
-	l.turner = turner{i, t, v, &l.turns, l.sender}
 	l.usages = usages{i, q, w, v, h}
-	l.lessee = lessee{i, q, t, w, v, h, l.divider, l.closer, l.sender, l.turner, l.usages, listing{i, h, func(in bool) { holding.put(l, in) }}}
-	l.keeper = keeper{item: i, traffic: t, wakes: w, view: v, sender: l.sender, turner: l.turner}
-	l.planner = planner{i, q, t, v, l.estimator, l.closer, l.lessee, l.turner}
+	l.lessee = lessee{i, q, t, w, v, h, divider{i, q, v, h, l.estimator}, l.closer, l.sender, l.turner, l.usages, &l.keeper, listing{i, h, func(in bool) { holding.put(l, in) }}}
 	l.held.sequence = uint16(s.cfg.Loop.Draw(1 << 16)) // #nosec G115 -- in range
 	return l
+}
+
+// share gives all duties but those for the lease the parts that they use.
+func (l *Lane) share(lease leasing) {
+	i, v, q, t, w := &l.item, &l.view, &l.requests, &l.traffic, &l.wakes
+	l.lease = lease
+	l.estimator = estimator{i, q, t, v}
+	l.closer = closer{i, q, t, w, v, lease}
+	l.finder = finder{requests: q, closer: l.closer, lane: l}
+	l.sender = sender{i, t, w, v, l.closer, lease, l}
+	l.writer = writer{i, q, t, v, &l.turns, &l.finder, l.closer, l.sender}
+	l.turner = turner{i, t, v, &l.turns, l.sender}
+	l.keeper = keeper{item: i, traffic: t, wakes: w, view: v, lease: lease, turns: &l.turns, sender: l.sender, turner: l.turner}
+	l.planner = planner{i, q, t, v, l.estimator, l.closer, lease, l.turner}
 }
 
 // laneOf returns the lane that a request is in; nil = it was in none.

@@ -1,6 +1,7 @@
 package lane
 
 import (
+	"iter"
 	"slices"
 	"time"
 
@@ -44,7 +45,7 @@ func (l *requests) owe(of *Request, what *plan.Request) {
 
 // traffic is the messages of a lane, and the replicas that it meets.
 type traffic struct {
-	out      []*flight // messages under way, in order of sending
+	out      []message // messages under way, in order of sending
 	pace     Pace
 	peers    Peers
 	channels channels
@@ -54,7 +55,26 @@ type traffic struct {
 
 // blocked reports whether a message is under way that nothing may be planned before.
 func (l *traffic) blocked() bool {
-	return slices.ContainsFunc(l.out, func(f *flight) bool { return f.exact || f.write == nil })
+	return slices.ContainsFunc(l.out, message.alone)
+}
+
+// batches are the writes of requests under way, in order of sending.
+func (l *traffic) batches() iter.Seq[*batch] {
+	return func(yield func(*batch) bool) {
+		for _, m := range l.out {
+			if b := m.carries(); b != nil && !yield(b) {
+				return
+			}
+		}
+	}
+}
+
+// oldest returns the first of them; nil where that message is of another kind, or none is under way.
+func (l *traffic) oldest() *batch {
+	if len(l.out) == 0 {
+		return nil
+	}
+	return l.out[0].carries()
 }
 
 // replicas returns how many replicas use the item, this one included.

@@ -137,7 +137,7 @@ func (s *Lanes) forward(from *Lane, d *departure) {
 	heir.mu.Lock()
 	defer s.unlock(heir)
 	for _, r := range d.requests {
-		if r.phase != over {
+		if r.state != over {
 			heir.enter(r, s.cfg.Now())
 		}
 	}

@@ -25,12 +25,12 @@ func (l estimator) estimate(r *Request) *plan.Request {
 	told := *r.Request
 	told.Spends = append([]plan.Spend(nil), r.Spends...)
 	for i := range told.Spends {
-		if r.phase == sent { // its write takes the planned amount
+		if r.state.inWrite() { // its write takes the planned amount
 			told.Spends[i].Ask = 0
 		}
 	}
 	l.view.bare(r.Request).Weigh(&told)
-	if r.phase == sent && !r.Admitted {
+	if r.state.inWrite() && !r.Admitted {
 		told.Admitted = false // its write denies it
 	}
 	for i := range told.Spends {
@@ -40,7 +40,7 @@ func (l estimator) estimate(r *Request) *plan.Request {
 			continue
 		}
 		there := l.believed(r, sp.Limit)
-		if r.phase == sent {
+		if r.state.inWrite() {
 			there += sp.Take // it is under way itself
 		}
 		if there < need && !sp.Exceeded {
@@ -54,7 +54,7 @@ func (l estimator) estimate(r *Request) *plan.Request {
 
 // believed returns the estimate of one limit, in millitokens.
 func (l estimator) believed(r *Request, limit string) int64 {
-	spent := l.flyingUpTo(r, limit) + l.owes(limit)
+	spent := l.underWayUpTo(r, limit) + l.owes(limit)
 	v := l.view
 	if v.state == nil {
 		i := r.Limits.Find(limit)
@@ -84,7 +84,7 @@ func (l estimator) owes(limit string) int64 {
 	sum := int64(0)
 	for _, queue := range [...][]*Request{l.queue, l.later} {
 		for _, r := range queue {
-			if r.claim != detached {
+			if r.state != owed {
 				continue
 			}
 			for i := range r.Spends {

@@ -63,7 +63,9 @@ func (c *cascade) decide(s *Lanes) bool {
 			r.unspent()
 		}
 		l.lessee.served(r)
-		l.lessee.check()
+		if l.held.holder.Due(l.view.now) {
+			l.start()
+		}
 	}
 	return true
 }
@@ -85,7 +87,7 @@ func (c *cascade) weigh(i int, r *Request, now time.Time) bool {
 	if l.held.holder.Covers(l.view.now, draws) {
 		return true
 	}
-	c.denied[i] = l.held.holder.Miss(l.view.now, r.patience(now).Milliseconds(), draws) == lease.Denied && !l.divider.sole()
+	c.denied[i] = l.held.holder.Miss(l.view.now, r.patience(now).Milliseconds(), draws) == lease.Denied && !l.lessee.sole()
 	c.denies = c.denies || c.denied[i]
 	return c.denied[i]
 }

@@ -71,7 +71,7 @@ func (l divider) enough(draws []lease.Draw) bool {
 		if keeps && d.Take > 0 {
 			n = d.Take - h.holder.Part(v.now, d)
 		}
-		there := v.quick.Tokens(i, v.now) - l.estimator.flying(v.state.Limits.At(i).Name)
+		there := v.quick.Tokens(i, v.now) - l.estimator.underWay(v.state.Limits.At(i).Name)
 		if there < n || there < v.state.Limits.Params(i).Capacity/soleShare && v.now > h.asked {
 			return false
 		}
@@ -104,12 +104,34 @@ func (l divider) consume(r *Request, p *part) {
 	}
 }
 
-// release has the lease keep nothing for a request any more, which is as it was before.
-func (l divider) release(r *Request) {
-	if r.part != nil {
-		spends := r.part.spends
+// release ends the part that the lease keeps for a request. Where it is not spent the request is as it was
+// before.
+func (l divider) release(r *Request, spent bool) {
+	kept := r.part
+	switch {
+	case kept == nil:
+	case spent: // it was admitted late
+		l.settle(r, true)
+		l.consume(r, kept)
+	default:
 		l.settle(r, false)
-		r.Spends = spends
+		r.Spends = kept.spends
+	}
+}
+
+// answer adds the tokens of the lease to the balance in the answer of the item.
+func (l divider) answer(r *Request) {
+	if h := l.held; r.Wait != nil && h.holder != nil && h.holder.State().Serves() && r.Under != nil && r.Under.Hash() == h.hash {
+		for i := range r.Spends {
+			sp := &r.Spends[i]
+			if k := h.of(sp.Limit); sp.Held && k >= 0 {
+				rest := h.holder.Report(k, l.view.now, 0, true).Tokens - l.view.quick.Tokens(h.index[k], l.view.now)
+				sp.Left.Tokens = min(sp.Left.Tokens+max(rest, 0), r.Under.Params(h.index[k]).Capacity)
+			}
+		}
+	}
+	if r.part != nil {
+		l.unite(r)
 	}
 }
 
@@ -118,7 +140,7 @@ func (l divider) release(r *Request) {
 // centre gets that back.
 func (l divider) unite(r *Request) {
 	kept := r.part
-	lost := r.Admitted && !l.settle(r, true) && (r.claim != detached || r.undo) // an admission made late stands
+	lost := r.Admitted && !l.settle(r, true) && r.state != owed && r.state != sentOwed // an admission made late stands
 	if r.part != nil {
 		l.settle(r, false)
 	}

@@ -48,15 +48,16 @@ func TestTheFirstWriteLeases(t *testing.T) {
 			for range tt.calls {
 				ask()
 			}
-			f, _ := l.step(*now)
-			if f == nil || f.write == nil || !f.write.Creates() {
-				t.Fatalf("got the message %+v, want a write that creates the item", f)
+			m, _ := l.step(*now)
+			if tt.leases {
+				if w := leases(t, m).write; !w.Creates() {
+					t.Errorf("got %+v, want a write that creates the item", w)
+				}
+				return
 			}
-			if got := f.lease != nil; got != tt.leases {
-				t.Errorf("it leases: %v, want %v", got, tt.leases)
-			}
-			if got, want := len(f.actors), map[bool]int{false: 1}[tt.leases]; got != want {
-				t.Errorf("it takes for %d calls, want %d", got, want)
+			w, ok := m.(*write)
+			if !ok || !w.write.Creates() || len(w.actors) != 1 {
+				t.Errorf("got the message %+v, want a write for one call that creates the item", m)
 			}
 		})
 	}
@@ -72,8 +73,9 @@ func TestOwedWaitsForTheFirstLease(t *testing.T) {
 		t.Fatalf("got the message %+v at once", f)
 	}
 	*now = now.Add(newWait)
-	if f, _ := l.step(*now); f == nil || f.lease != nil || len(f.actors) != 1 {
-		t.Errorf("got the message %+v, want the write of the owed request", f)
+	m, _ := l.step(*now)
+	if w, ok := m.(*write); !ok || len(w.actors) != 1 {
+		t.Errorf("got the message %+v, want the write of the owed request", m)
 	}
 }
 
@@ -87,17 +89,16 @@ func TestAfterALostLeaseWrite(t *testing.T) {
 	for range 2 {
 		ask()
 	}
-	f, _ := l.step(*now)
-	if f == nil || f.lease == nil {
-		t.Fatalf("got the message %+v, want a lease write", f)
-	}
+	m, _ := l.step(*now)
+	f := leases(t, m)
 	l.sender.land(f)
-	l.lessee.concludeLease(f.lease, true, *now)
-	if waits, _ := l.lessee.serve(r, *now); waits {
+	f.lost(true, errDropped, *now)
+	if waits, _ := l.lessee.decide(r, *now); waits {
 		t.Error("a call waits for a lease that is not asked for")
 	}
-	if f, _ := l.step(*now); f == nil || f.write != nil {
-		t.Errorf("got the message %+v, want a read", f)
+	m, _ = l.step(*now)
+	if _, ok := m.(*read); !ok {
+		t.Errorf("got the message %+v, want a read", m)
 	}
 	if l.lessee.rests(*now) {
 		t.Error("no lease is asked for after the read")
@@ -121,11 +122,9 @@ func TestACopyOfAThrottledLeaseWrite(t *testing.T) {
 			for range 3 {
 				ask()
 			}
-			f, _ := l.step(*now)
-			if f == nil || f.lease == nil {
-				t.Fatalf("got the message %+v, want a lease write", f)
-			}
-			l.conclude(f, reply{}, tt.err, *now)
+			m, _ := l.step(*now)
+			f := leases(t, m)
+			f.conclude(reply{}, tt.err, *now)
 			if got := l.held.copied(&schema.Lease{Sequence: f.lease.Slot.Seq, Rate: 1}); got != tt.copied {
 				t.Errorf("the slot is one of a copy: %t, want %t", got, tt.copied)
 			}
@@ -155,10 +154,8 @@ func TestALeaseIsOfTheShareOfTheShard(t *testing.T) {
 	for range 3 {
 		ask()
 	}
-	f, _ := l.step(*now)
-	if f == nil || f.lease == nil {
-		t.Fatalf("got the message %+v, want a lease write", f)
-	}
+	m, _ := l.step(*now)
+	f := leases(t, m)
 	had, has := plan.At(&half, at).Tokens(0, at), plan.At(f.write.After(), at).Tokens(0, at)+f.lease.Draw[0]
 	if has < had-1 || l.held.level != half.Shard.Level {
 		t.Errorf("the item had %d millitokens, and has %d with its lease; the lease is of a shard of %d, want %d", had, has, l.held.level, half.Shard.Level)
@@ -190,7 +187,7 @@ func TestWhatIsDeniedIsDeniedWhileLimitsWait(t *testing.T) {
 			r.Deadline, r.Policy.None = now.Add(15*time.Millisecond), true
 			s.Send(r)
 			f, _ := l.step(*now)
-			if over := r.phase == over; over != tt.denied || r.Admitted {
+			if over := r.state == over; over != tt.denied || r.Admitted {
 				t.Errorf("denied at once: %t, admitted %t, want %t; message %+v", over, r.Admitted, tt.denied, f)
 			}
 		})

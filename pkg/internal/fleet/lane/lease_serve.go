@@ -8,38 +8,50 @@ import (
 	"github.com/ratelimit/ratelimit/pkg/limiter"
 )
 
-// lessee holds the lease of a lane.
+// lessee holds the lease of a lane. It is the [leasing] of each lane.
 type lessee struct {
 	*item
 	*requests
 	*traffic
 	*wakes
 
-	view    *view
-	held    *held
-	divider divider
+	view *view
+	held *held
+	divider
+
 	closer  closer
 	sender  sender
 	turner  turner
 	usages  usages
+	keeper  *keeper
 	listing listing
 }
 
-// check has the lane stepped if something is due for its lease.
-func (l lessee) check() {
-	if h := l.held.holder; h != nil && h.Due(l.view.now) {
-		l.start()
+// serve decides a request from the lease, if it can.
+func (l lessee) serve(r *Request, now time.Time) (s served, due bool) {
+	waits, done := l.decide(r, now)
+	switch {
+	case done:
+		s = byLease
+	case !waits:
+		return byItem, false
+	case l.held.holder.State().Serves():
+		s = byUpdate
+	default:
+		s = byGrant
 	}
+	h := l.held.holder
+	return s, h != nil && h.Due(l.view.now)
 }
 
-// serve decides a request from the lease, if it can. It reports whether the request is to
-// wait for a lease write, and whether it has an end. The lane is locked.
-func (l lessee) serve(r *Request, now time.Time) (waits, done bool) {
+// decide is serve. It reports whether the request is to wait for a lease write, and whether it has an
+// end.
+func (l lessee) decide(r *Request, now time.Time) (waits, done bool) {
 	h := l.held
 	if !l.leases(r) {
 		return false, false
 	}
-	if r.claim == detached {
+	if r.state.owes() {
 		return l.payOwed(r, now)
 	}
 	draws, ok := h.draws(r.Request)
@@ -55,8 +67,8 @@ func (l lessee) serve(r *Request, now time.Time) (waits, done bool) {
 	case r.part != nil:
 		return false, false // the centre has to give the rest
 	case r.Books():
-		l.divider.keep(r, draws, false)
-		return l.divider.cedes(), false // the centre has to book the charge
+		l.keep(r, draws, false)
+		return l.cedes(), false // the centre has to book the charge
 	}
 	switch h.holder.Take(at, r.patience(now).Milliseconds(), draws) {
 	case lease.Admitted:
@@ -68,7 +80,7 @@ func (l lessee) serve(r *Request, now time.Time) (waits, done bool) {
 		l.served(r)
 		return false, true
 	case lease.Denied:
-		if l.divider.sole() && l.divider.keep(r, draws, true) {
+		if l.sole() && l.keep(r, draws, true) {
 			return false, false
 		}
 		h.tell(r.Request, l.view.state, at, false)
@@ -80,8 +92,8 @@ func (l lessee) serve(r *Request, now time.Time) (waits, done bool) {
 	case lease.Wait, lease.Pull:
 		return !l.rests(now), false
 	case lease.Centre:
-		l.divider.keep(r, draws, false)
-		return l.divider.cedes(), false
+		l.keep(r, draws, false)
+		return l.cedes(), false
 	}
 	return false, false
 }
@@ -105,13 +117,13 @@ func exceeds(r *Request) bool {
 // served ends a request that the lease decided.
 func (l lessee) served(r *Request) {
 	l.host.Counters.Served.Add(1)
-	l.closer.decided(r)
+	l.closer.finish(r, nil)
 }
 
 // leases reports whether the lease may have to do with a request, and sees to a holder.
 func (l lessee) leases(r *Request) bool {
 	h, v := l.held, l.view
-	if r.Asks && r.claim == awaited {
+	if r.Asks && r.state.awaited() {
 		if h.policy = r.Policy; h.holder != nil {
 			h.holder.Tune(r.Policy, float64(l.pace.RoundTrip().Microseconds())/1000)
 		}
@@ -253,7 +265,7 @@ func (l lessee) payOwed(r *Request, now time.Time) (waits, done bool) {
 				h.ledger.Add(k, r.Spends[i].Usage)
 			}
 		}
-		l.closer.decided(r)
+		l.closer.finish(r, nil)
 		return false, true
 	}
 	return !r.Gives() && now.Sub(r.entered) < OwedWait, false

@@ -229,5 +229,12 @@ func (h *held) tell(r *plan.Request, state *schema.Bucket, now int64, admitted b
 	}
 }
 
+// unanswered notes that a write of a lease or a shard had no reply with an image, or was not sent in an
+// outage. perhaps says that it may have been applied: then the item is read.
+func (h *held) unanswered(perhaps bool, now time.Time) {
+	h.unknown = h.unknown || perhaps
+	h.rest = now.Add(leaseRetry)
+}
+
 // leaseRetry is how long a lease is left alone after a write of it had no reply.
 const leaseRetry = 200 * time.Millisecond

@@ -15,7 +15,7 @@ func TestNoRequestWaitsForARestingLease(t *testing.T) {
 		r := ofTokens(l.view.state.Limits, 1)
 		r.Asks = true
 		l.view.advance(l.view.now + 1)
-		waits, done := l.lessee.serve(r, now)
+		waits, done := l.lessee.decide(r, now)
 		if done {
 			t.Fatal("a request is decided by a lease that is not there")
 		}

@@ -1,16 +1,17 @@
 package lane
 
 import (
+	"context"
 	"time"
 
+	"github.com/ratelimit/ratelimit/pkg/internal/fleet/awsdb"
 	"github.com/ratelimit/ratelimit/pkg/internal/fleet/lease"
 	"github.com/ratelimit/ratelimit/pkg/internal/fleet/plan"
 	"github.com/ratelimit/ratelimit/pkg/internal/fleet/schema"
 )
 
-// tend does the work that is due for the lease. It returns the message to send, nil for
-// none, and whether nothing else may be sent before. The lane is locked.
-func (l lessee) tend(now time.Time) (f *flight, waits bool) {
+// due does the work that is due for the lease.
+func (l lessee) due(now time.Time) (m message, waits bool) {
 	h, v := l.held, l.view
 	defer l.listing.list()
 	switch {
@@ -34,10 +35,11 @@ func (l lessee) tend(now time.Time) (f *flight, waits bool) {
 	if len(l.out) > 0 {
 		return nil, reaps || h.holder.Due(v.now)
 	}
-	if f, waits = l.ask(now, dead, reaps); f == nil {
-		f = l.look(now)
+	m, waits = l.ask(now, dead, reaps)
+	if m == nil {
+		m = l.look(now)
 	}
-	return f, waits
+	return m, waits
 }
 
 // lookEvery is how old the state of the item may be while a lease is served, or the outcome of its
@@ -46,7 +48,7 @@ const lookEvery = 500 * time.Millisecond
 
 // look returns the read of an item that was not seen for a while; nil for none. It ends a lease
 // that is over.
-func (l lessee) look(now time.Time) *flight {
+func (l lessee) look(now time.Time) message {
 	if l.held.holder == nil || len(l.out) > 0 {
 		return nil
 	}
@@ -63,7 +65,7 @@ func (l lessee) look(now time.Time) *flight {
 }
 
 // ask sends the lease write that is due.
-func (l lessee) ask(now time.Time, dead uint32, reaps bool) (*flight, bool) {
+func (l lessee) ask(now time.Time, dead uint32, reaps bool) (message, bool) {
 	h, v := l.held, l.view
 	if l.host.closing.Load() && h.holder != nil {
 		v.drift(now) // the callers' clock may have been ahead of this machine's
@@ -72,7 +74,7 @@ func (l lessee) ask(now time.Time, dead uint32, reaps bool) (*flight, bool) {
 	if len(l.queue) == 0 && h.holds() { // no call brings the time
 		v.advance(l.host.cfg.Clock.Correct(l.host.cfg.Clock.Steady(now)).UnixMilli())
 	}
-	if l.due(reaps) && l.turner.turnDue(false, now) {
+	if l.asks(reaps) && l.turner.turnDue(false, now) {
 		return l.turner.turn(now), true
 	}
 	var p *lease.Plan
@@ -89,8 +91,8 @@ func (l lessee) ask(now time.Time, dead uint32, reaps bool) (*flight, bool) {
 		at = p.Now
 	}
 	base := l.base(h.limits, h.generation, at)
-	stage, f := plan.NewStage(base, at, plan.Options{}), &flight{exact: true, once: true, lease: p}
-	if p != nil && !l.change(stage, base, f) {
+	stage, m := plan.NewStage(base, at, plan.Options{}), &leaseWrite{by: l, lease: p}
+	if p != nil && !l.change(stage, base, m) {
 		h.holder.Failed(v.now, p, false)
 		l.wakeLease(now)
 		return nil, false
@@ -99,49 +101,41 @@ func (l lessee) ask(now time.Time, dead uint32, reaps bool) (*flight, bool) {
 		_, _ = stage.Bring(l.newer.limits, l.newer.generation) // fails behind a request only
 	}
 	if gone := base.Lease(dead); reaps && gone != nil && stage.Lease(plan.LeaseWrite{Replica: dead, Seen: gone}) == nil {
-		f.reaps = 1
+		m.reaps = 1
 	}
-	f.id = plan.ID{Slot: l.host.self.slotOn(v.state), Write: l.host.self.next()}
-	f.write = stage.Write(f.id, l.sender.cost())
-	if f.write == nil {
-		l.unsent(f)
+	m.write = stage.Write(l.sender.newID(), l.sender.cost())
+	if m.write == nil {
+		m.unsent()
 		return nil, false
 	}
-	if f.report != nil {
-		h.ledger.Sent(f.report, f.write)
+	if m.report != nil {
+		h.ledger.Sent(m.report, m.write)
 	}
 	l.pace.Sent(now)
 	h.asked = at
-	return l.sender.launch(f, now), true
+	return l.sender.launch(m, now), true
 }
 
-// due reports whether a lease write is to be sent, as far as is known before it is planned.
-func (l lessee) due(reaps bool) bool {
+// asks reports whether a lease write is to be sent, as far as is known before it is planned.
+func (l lessee) asks(reaps bool) bool {
 	h := l.held.holder
 	return reaps || h.Due(l.view.now) || h.Wake() <= l.view.now
 }
 
 // change stages the plan of a lease write, with a report of the consumption from the lease. It reports
 // false where the state does not allow the plan.
-func (l lessee) change(stage *plan.Stage, base *schema.Bucket, f *flight) bool {
+func (l lessee) change(stage *plan.Stage, base *schema.Bucket, m *leaseWrite) bool {
 	h := l.held
-	if f.lease.Create == base.Exists() {
+	if m.lease.Create == base.Exists() {
 		return false
 	}
-	q := h.write(f.lease, base, l.host.self.replica())
-	f.report, q.Usage = h.ledger.Report()
+	q := h.write(m.lease, base, l.host.self.replica())
+	m.report, q.Usage = h.ledger.Report()
 	if stage.Lease(q) != nil {
-		l.unsent(f)
+		m.unsent()
 		return false
 	}
 	return true
-}
-
-// unsent takes back the report of a lease write that was certainly not sent.
-func (l lessee) unsent(f *flight) {
-	if f.report != nil {
-		l.held.ledger.Unsent(f.report)
-	}
 }
 
 // leastTick is the least time between two checks of a lease that no request causes.
@@ -156,9 +150,12 @@ func (l lessee) wakeLease(now time.Time) {
 	}
 }
 
-// sawLease has the holder learn from an image of the item.
-func (l lessee) sawLease(now time.Time) {
+// seen has the holder learn from the last state of the item.
+func (l lessee) seen(now time.Time) {
 	h, v := l.held, l.view
+	if v.state != nil {
+		l.check(v.state, now)
+	}
 	l.usages.saw(v.state)
 	if v.state == nil {
 		h.end()
@@ -189,6 +186,18 @@ func (l lessee) sawLease(now time.Time) {
 	l.wakeLease(now)
 }
 
+// check notes whose lease is in the slot of this process. One that it did not write is of a copy of it.
+func (l lessee) check(image *schema.Bucket, now time.Time) {
+	self := l.host.self.replica()
+	own := image.Lease(self)
+	l.held.change.saw(image, now)
+	if l.held.copied(own) {
+		l.host.self.rename(self)
+	} else {
+		l.held.showed(own)
+	}
+}
+
 // note counts the outcome of a lease write.
 func (c *Counters) note(before lease.State, h *held) {
 	after := lease.None
@@ -205,17 +214,77 @@ func (c *Counters) note(before lease.State, h *held) {
 	}
 }
 
-// concludeLease takes in the end of a write of the lease that brought no image. It is never sent
-// again: where it may have been applied, the item is read. p is nil where it was a write of a shard.
-func (l lessee) concludeLease(p *lease.Plan, perhaps bool, now time.Time) {
-	h := l.held
-	h.unknown = h.unknown || perhaps
-	h.rest = now.Add(leaseRetry) // also of a write that was not sent, in an outage
-	l.wake(h.rest)
-	if p != nil && h.holder != nil {
-		h.holder.Failed(l.view.now, p, perhaps)
+// leaseWrite is a write of the lease of the lane, or one that ends a lease of another replica, or both.
+type leaseWrite struct {
+	once
+
+	by     lessee
+	lease  *lease.Plan // nil: it only ends one of another replica
+	report *Report     // of the consumption from the lease; nil = none
+	reaps  int64       // leases of other replicas that it ends
+}
+
+func (m *leaseWrite) send(ctx context.Context) (reply, error) { return m.by.apply(ctx, m.write) }
+
+func (m *leaseWrite) conclude(got reply, err error, now time.Time) (again bool) {
+	m.by.sender.concludeOnce(m, got, err, now)
+	return false
+}
+
+func (m *leaseWrite) came(image *schema.Bucket, refused bool, now time.Time) {
+	l := m.by
+	l.held.issue(m.lease)
+	if m.report != nil && !refused {
+		l.held.ledger.Applied(m.report)
+	}
+	l.sender.lane.sees(image, &m.copies, now)
+	l.turner.turns.ended(m.write, image, refused)
+	l.sender.counted(refused)
+	if !refused {
+		l.host.Counters.Reaped.Add(m.reaps)
+	}
+}
+
+// unsent takes back the report of a write that was certainly not sent.
+func (m *leaseWrite) unsent() {
+	if m.report != nil {
+		m.by.held.ledger.Unsent(m.report)
+	}
+}
+
+// lost has the item read where the write may have been applied: it is never sent again.
+func (m *leaseWrite) lost(perhaps bool, err error, now time.Time) {
+	l := m.by
+	if perhaps || awsdb.Retryable(err) { // a copy of it may be applied after one that was throttled
+		l.held.issue(m.lease)
+	}
+	if !perhaps {
+		m.unsent()
+	}
+	l.missed(missOf(perhaps), now)
+	switch {
+	case m.lease == nil:
+		l.keeper.rest("changing a shard", err, now)
+	case l.held.holder != nil:
+		l.held.holder.Failed(l.view.now, m.lease, perhaps)
 		l.listing.list()
 	}
+}
+
+// missed takes in that a message brought no image.
+func (l lessee) missed(m miss, now time.Time) {
+	if m == missedRead {
+		l.usages.reread(now)
+		return
+	}
+	l.held.unanswered(m == perhapsMissed, now)
+	l.wake(l.held.rest)
+}
+
+// leave forgets the lease.
+func (l lessee) leave() {
+	l.held.end()
+	l.listing.list()
 }
 
 // recall has the lane return its lease.
@@ -229,7 +298,7 @@ func (l lessee) recall() {
 // change keep nothing of it.
 func (l lessee) cede() {
 	for _, r := range l.queue {
-		l.divider.release(r)
+		l.release(r, false)
 	}
 	l.recall()
 }

@@ -25,18 +25,16 @@ func (s *Lanes) Abandon(requests []*Request) []End {
 
 // abandon ends the wait for one request.
 func (l closer) abandon(r *Request) End {
-	switch r.phase {
-	case over:
+	switch {
+	case r.state == over:
 		return Decided
-	case sent:
-		r.claim, r.undo = left, !r.Keep
+	case r.state.inWrite():
+		l.happen(r, abandoned)
 		return Unknown
-	case queued:
 	}
-	r.claim = left
 	l.remove(r)
-	l.divider.release(r)
-	r.finish(errLeft)
+	l.lease.release(r, false)
+	l.finish(r, errLeft)
 	if r.unsure {
 		return Unknown
 	}

@@ -16,7 +16,7 @@ type planner struct {
 	view      *view
 	estimator estimator
 	closer    closer
-	lessee    lessee
+	lease     leasing
 	turner    turner
 }
 

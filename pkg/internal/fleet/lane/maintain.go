@@ -21,13 +21,15 @@ type keeper struct {
 
 	tasks  tasks
 	view   *view
+	lease  leasing
+	turns  *turns
 	sender sender
 	turner turner
 }
 
 // tidy does a task, if there is one and nothing of the lane is under way. It returns the
 // message to send, nil for none, and whether nothing else may be sent before.
-func (l *keeper) tidy(now time.Time) (f *flight, waits bool) {
+func (l *keeper) tidy(now time.Time) (m message, waits bool) {
 	t, v := &l.tasks, l.view
 	if !v.known || v.state == nil {
 		if len(t.todo) > 0 && !v.known && len(l.out) == 0 {
@@ -58,8 +60,8 @@ func (l *keeper) tidy(now time.Time) (f *flight, waits bool) {
 	case len(t.todo) > 0:
 		next := t.todo[0]
 		t.todo = t.todo[1:]
-		f = l.do(next, now)
-		return f, f != nil
+		m = l.do(next, now)
+		return m, m != nil
 	}
 	w, err := plan.Split(v.state, l.lately(now), l.sender.cost())
 	return l.reshape(w, err, func() { l.host.Counters.Splits.Add(1) }, now), true
@@ -72,7 +74,7 @@ func (l *keeper) lately(now time.Time) int64 {
 }
 
 // finish makes the other half of a split, and then notes that it is there.
-func (l *keeper) finish(now time.Time) *flight {
+func (l *keeper) finish(now time.Time) message {
 	v := l.view
 	if l.tasks.made {
 		w, err := plan.Clear(v.state, l.sender.cost())
@@ -86,11 +88,11 @@ func (l *keeper) finish(now time.Time) *flight {
 		return nil
 	}
 	item := schema.NewBucketItem(l.site.Namespace, l.site.Bucket, made.Shard.Index)
-	return l.sender.launch(&flight{exact: true, once: true, other: &making{l, plan.PutMade(l.host.cfg.Table, made, item), made.Shard.Epoch}}, now)
+	return l.sender.launch(&making{by: l, in: plan.PutMade(l.host.cfg.Table, made, item), epoch: made.Shard.Epoch}, now)
 }
 
 // do does a task of an item that is known.
-func (l *keeper) do(t task, now time.Time) *flight {
+func (l *keeper) do(t task, now time.Time) message {
 	v := l.view
 	switch t.Chore {
 	case Look:
@@ -109,7 +111,7 @@ func (l *keeper) do(t task, now time.Time) *flight {
 
 // absorb merges the other half of the last split into the shard, when that is retired
 // or gone.
-func (l *keeper) absorb(t task, now time.Time) *flight {
+func (l *keeper) absorb(t task, now time.Time) message {
 	state := l.view.state
 	if !state.Shard.Sharded() || t.tries >= taskTries {
 		return nil
@@ -119,7 +121,7 @@ func (l *keeper) absorb(t task, now time.Time) *flight {
 	}
 	t.tries++
 	if t.found == nil && !t.gone { // only an item that is missing after the state of its heir is missing for good
-		return l.sender.launch(&flight{exact: true, once: true, other: &peeking{l, t}}, now)
+		return l.sender.launch(&peeking{by: l, task: t}, now)
 	}
 	l.tasks.todo = append(l.tasks.todo, t) // again, if other writes get in its way
 	if t.found != nil && t.found.Version.Newer(state.Version) {
@@ -127,7 +129,7 @@ func (l *keeper) absorb(t task, now time.Time) *flight {
 		if brought, err := stage.Bring(t.found.Limits, t.found.Version.Generation); err != nil || brought != plan.Newer && brought != plan.Pending {
 			return nil
 		}
-		w := stage.Write(plan.ID{Slot: l.host.self.slotOn(state), Write: l.host.self.next()}, l.sender.cost())
+		w := stage.Write(l.sender.newID(), l.sender.cost())
 		return l.reshape(w, nil, func() {}, now)
 	}
 	w, err := plan.Absorb(state, t.found, l.lately(now), l.sender.cost())
@@ -136,25 +138,59 @@ func (l *keeper) absorb(t task, now time.Time) *flight {
 
 // reshape returns the message of a write that changes the form of the item; nil for none.
 // It is sent once. done is called when it was applied.
-func (l *keeper) reshape(w *plan.Write, err error, done func(), now time.Time) *flight {
+func (l *keeper) reshape(w *plan.Write, err error, done func(), now time.Time) message {
 	if err != nil || w == nil {
 		return nil
 	}
 	l.pace.Sent(now)
-	return l.sender.launch(&flight{write: w, exact: true, once: true, done: done}, now)
+	return l.sender.launch(&shardWrite{once{write: w}, l, done}, now)
+}
+
+// shardWrite is a write that changes the form of the item.
+type shardWrite struct {
+	once
+
+	by   *keeper
+	done func() // called when it was applied
+}
+
+func (m *shardWrite) send(ctx context.Context) (reply, error) { return m.by.apply(ctx, m.write) }
+
+func (m *shardWrite) conclude(got reply, err error, now time.Time) (again bool) {
+	m.by.sender.concludeOnce(m, got, err, now)
+	return false
+}
+
+func (m *shardWrite) came(image *schema.Bucket, refused bool, now time.Time) {
+	l := m.by
+	l.sender.lane.sees(image, &m.copies, now)
+	l.turns.ended(m.write, image, refused)
+	l.sender.counted(refused)
+	if !refused {
+		m.done()
+	}
+}
+
+func (m *shardWrite) lost(perhaps bool, err error, now time.Time) {
+	l := m.by
+	l.lease.missed(missOf(perhaps), now)
+	l.rest("changing a shard", err, now)
 }
 
 // making is the write that makes another shard.
 type making struct {
+	copies
+
 	by    *keeper
 	in    *dynamodb.PutItemInput
 	epoch int64 // of the shard
 }
 
-func (m *making) send(ctx context.Context) (reply, error) { return m.by.sender.put(ctx, m.in) }
+func (m *making) send(ctx context.Context) (reply, error) { return m.by.put(ctx, m.in) }
 
-func (m *making) conclude(got reply, err error, now time.Time) {
+func (m *making) conclude(got reply, err error, now time.Time) (again bool) {
 	l := m.by
+	l.sender.land(m)
 	if err == nil && got.refused {
 		other := l.view.state.Shard.Other()
 		there, unreadable := schema.ParseBucket(l.host.cfg.Table, l.site.Key(other.Index), got.item, nil)
@@ -165,32 +201,37 @@ func (m *making) conclude(got reply, err error, now time.Time) {
 	if l.tasks.made = err == nil; err != nil {
 		l.rest("making a shard", err, now)
 	}
+	return false
 }
 
 // peeking is the read of the other half of a split, for a task.
 type peeking struct {
-	by *keeper
+	copies
 	task
+
+	by *keeper
 }
 
 func (p *peeking) send(ctx context.Context) (reply, error) {
-	return p.by.sender.get(ctx, p.by.site.Key(p.index))
+	return p.by.get(ctx, p.by.site.Key(p.index))
 }
 
-func (p *peeking) conclude(got reply, err error, now time.Time) {
+func (p *peeking) conclude(got reply, err error, now time.Time) (again bool) {
 	l, t := p.by, p.task
+	l.sender.land(p)
 	if err == nil && len(got.item) == 0 {
 		t.gone = true
 	} else if err == nil {
 		t.found, err = schema.ParseBucket(l.host.cfg.Table, l.site.Key(t.index), got.item, nil)
 		if err == nil && !t.found.Shard.Retired {
-			return // it is a shard again, or still
+			return false // it is a shard again, or still
 		}
 	}
 	if err != nil {
 		l.rest("reading a shard", err, now)
 	}
 	l.tasks.todo = append(l.tasks.todo, t)
+	return false
 }
 
 // rest has the lane leave its tasks alone for a while.

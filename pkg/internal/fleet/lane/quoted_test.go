@@ -41,7 +41,7 @@ func TestThePagesQuoteWhatIsTrue(t *testing.T) {
 	} {
 		quoted.Require(t, "../../../../docs/"+page, quotes...)
 	}
-	if lateTrips != 3 || owedPatience != time.Minute || makeView != time.Hour || maxFlights != schema.ChannelCount {
+	if lateTrips != 3 || owedPatience != time.Minute || makeView != time.Hour || maxUnderWay != schema.ChannelCount {
 		t.Error("the pages say: one and a half round trips, a minute, an hour, and as many writes as channels")
 	}
 }

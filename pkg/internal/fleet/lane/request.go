@@ -1,6 +1,7 @@
 package lane
 
 import (
+	"fmt"
 	"sync/atomic"
 	"time"
 
@@ -47,24 +48,6 @@ func (w *Wait) end() {
 	}
 }
 
-// phase is where a request is in its lane.
-type phase uint8
-
-const (
-	queued phase = iota
-	sent         // in a write that has no reply
-	over
-)
-
-// claim is the fate of a request, with or without a caller that waits.
-type claim uint8
-
-const (
-	awaited  claim = iota // the caller waits
-	left                  // it was abandoned: it goes into no further write
-	detached              // the lane owes it: it is written until it is applied, or counted as lost
-)
-
 // Request is one op's part on its way through the lane of one item. Until its end it
 // belongs to the lane; then to the caller.
 type Request struct {
@@ -81,10 +64,7 @@ type Request struct {
 	Err      error               // the end without a decision
 
 	lane    atomic.Value // *Lane: which it is in; another one when its shard is gone
-	phase   phase
-	claim   claim
-	owing   bool      // it is counted as owed
-	undo    bool      // the take of its write is given back
+	state   state
 	unsure  bool      // an earlier write may take for it yet
 	part    *part     // the part that the lease keeps for it; nil = none
 	passed  bool      // a write went without it, as the lane's own part of the tokens was too small
@@ -93,7 +73,7 @@ type Request struct {
 	asked   uint64    // the lane's count of events when it arrived
 	entered time.Time // the lane
 	expires time.Time // no write is sent for it later
-	patient time.Time // until when it is tried again, detached; zero = it has not failed yet
+	patient time.Time // until when it is tried again, where it is owed; zero = it has not failed yet
 	doubts  int       // replies that it waited for because the clock is not trusted
 }
 
@@ -107,18 +87,29 @@ type part struct {
 
 // owed returns a request of the store itself, for which no caller waits.
 func (r *Request) owed(of *plan.Request) *Request {
-	return &Request{Request: of, Site: r.Site, Index: r.Index, At: r.At, claim: detached}
+	return &Request{Request: of, Site: r.Site, Index: r.Index, At: r.At, state: promised}
 }
 
-// finish ends the request, with a decision or an error.
-func (r *Request) finish(err error) {
-	if r.phase == over {
-		return
+// happen brings the request into the state that an event leads to, and reports whether the event can
+// happen. One that cannot ends the request: its outcome is unknown.
+func (r *Request) happen(e event) (ok bool) {
+	next, ok := r.state.after(e)
+	if r.state == over {
+		return ok
 	}
-	r.Err, r.phase = err, over
-	if r.Wait != nil {
+	if !ok {
+		r.Err, next = fmt.Errorf("%w: a request that is %v was %v", limiter.ErrUncertain, r.state, e), over
+	}
+	r.state = next
+	if next == over && r.Wait != nil {
 		r.Wait.end()
 	}
+	return ok
+}
+
+// undone reports whether what its write takes is given back.
+func (r *Request) undone() bool {
+	return r.state == sentDenied || r.state == sentLeft && !r.Keep
 }
 
 // patience is how long the caller still waits.

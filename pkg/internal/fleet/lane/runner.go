@@ -80,36 +80,36 @@ func (s *Lanes) gather(l *Lane) {
 func (s *Lanes) pump(l *Lane) {
 	for {
 		l.mu.Lock()
-		f, left := l.step(s.cfg.Now())
+		m, left := l.step(s.cfg.Now())
 		s.unlock(l)
 		s.forward(l, left)
-		if f == nil {
+		if m == nil {
 			return
 		}
-		s.fly(l, f)
+		s.carry(l, m)
 		s.gather(l)
 	}
 }
 
-// fly sends a message of a lane, again where that is right, and concludes it.
-func (s *Lanes) fly(l *Lane, f *flight) {
+// carry sends a message of a lane, again where that is right, and has it concluded.
+func (s *Lanes) carry(l *Lane, m message) {
 	for {
-		got, err := l.sender.exchange(f)
+		got, err := s.exchange(m)
 		l.mu.Lock()
-		again := l.conclude(f, got, err, s.cfg.Now())
+		again := m.conclude(got, err, s.cfg.Now())
 		s.unlock(l)
 		if !again {
 			return
 		}
 		s.Counters.Resent.Add(1)
-		tries := max(f.tries, 1)
-		if f.doubt {
-			tries = min(tries, doubtTries)
+		tries := max(m.core().tries, 1)
+		if b := m.carries(); b != nil && b.outcome != awaitsReply {
+			tries = min(tries, unknownTries)
 		}
 		_ = awsdb.Pause(s.stopped, s.cfg.Loop, tries) // cut short when the lanes end
 	}
 }
 
-// doubtTries bounds the pause before a write of unknown outcome is sent again, to about 60 ms.
+// unknownTries bounds the pause before a write of unknown outcome is sent again, to about 60 ms.
 // While a table hangs such writes are the only calls to it, and others wait for their end.
-const doubtTries = 5
+const unknownTries = 5

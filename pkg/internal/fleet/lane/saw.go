@@ -8,33 +8,31 @@ import (
 	"github.com/ratelimit/ratelimit/pkg/internal/fleet/schema"
 )
 
-// saw takes an image of the item for its state, unless a newer one is known. The lane is locked.
-func (l *Lane) saw(image *schema.Bucket, f *flight, now time.Time) {
+// sees takes in an image of the item that a message brought. The lane is locked.
+func (l *Lane) sees(image *schema.Bucket, by *copies, now time.Time) {
+	l.saw(image, by, now)
+	l.finder.find(image)
+}
+
+// saw takes an image of the item for its state, unless a newer one is known.
+func (l *Lane) saw(image *schema.Bucket, by *copies, now time.Time) {
 	v := &l.view
-	older := v.known && (f.asked < v.asked && (image == nil || v.state == nil) || image != nil && v.state != nil && v.state.Newer(image))
+	older := v.known && (by.asked < v.asked && (image == nil || v.state == nil) || image != nil && v.state != nil && v.state.Newer(image))
 	if older {
 		return
 	}
-	v.known, v.state, v.quick, v.asked, v.sent, v.at = true, image, nil, f.asked, f.sent, f.at
+	v.known, v.state, v.quick, v.asked, v.sent, v.at = true, image, nil, by.asked, by.sent, by.at
 	var ids []schema.WriteID
 	if image != nil {
 		v.quick = plan.At(image, 0)
 		l.host.self.unmask(image)
 		l.turns.saw(image.Turn, l.host.self.replica(), l.pace.RoundTrip(), now)
-		l.held.change.saw(image, now)
 		l.host.Counters.LostTwice.Add(l.channels.twice(image))
-		self := l.host.self.replica()
-		own := image.Lease(self)
-		if l.held.copied(own) {
-			l.host.self.rename(self)
-		} else {
-			l.held.showed(own)
-		}
 		ids = slices.Collect(image.WriteIDs())
 	}
 	l.peers.Observe(ids, l.host.self.replica(), now)
 	l.sender.reckon()
-	l.lessee.sawLease(now)
+	l.lease.seen(now)
 	if image != nil {
 		l.keeper.tasks.load.Observe(now, image.Shard.Level, image.Shard.Units, l.host.cfg.ShardUnits)
 		l.keeper.tasks.made = l.keeper.tasks.made && image.Shard.Moving

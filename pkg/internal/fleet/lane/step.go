@@ -8,7 +8,7 @@ import (
 
 // step decides the requests that can be decided. It returns the message to send and the
 // work for another shard, each nil for none. The lane is locked.
-func (l *Lane) step(now time.Time) (f *flight, left *departure) {
+func (l *Lane) step(now time.Time) (m message, left *departure) {
 	l.running = false
 	l.consult()
 	if l.host.stopped.Err() != nil { // no time wakes the lane any more
@@ -34,28 +34,28 @@ func (l *Lane) step(now time.Time) (f *flight, left *departure) {
 		l.view.drift(now)
 		l.wake(now.Add(heldTick))
 	}
-	f = l.message(now)
+	m = l.message(now)
 	l.queue = append(held, l.queue...)
-	return f, nil
+	return m, nil
 }
 
 // message returns the message that is to be sent next, nil for none.
-func (l *Lane) message(now time.Time) *flight {
-	f, waits := (*flight)(nil), false
-	held := l.turns.held(now)
+func (l *Lane) message(now time.Time) message {
+	var m message
+	waits, held := false, l.turns.held(now)
 	if held {
 		l.wake(l.turns.until)
 	}
 	if !held && !l.host.closing.Load() {
-		f, waits = l.keeper.tidy(now)
+		m, waits = l.keeper.tidy(now)
 	}
-	if !held && f == nil && !waits {
-		f, waits = l.lessee.tend(now)
+	if !held && m == nil && !waits {
+		m, waits = l.lease.due(now)
 	}
-	if f == nil && !waits && (len(l.queue) > 0 || l.newer.limits != nil) && !l.paced(now) {
-		f = l.plan(now)
+	if m == nil && !waits && (len(l.queue) > 0 || l.newer.limits != nil) && !l.paced(now) {
+		m = l.plan(now)
 	}
-	return f
+	return m
 }
 
 // heldTick is the time between two checks of requests that wait for a lease.
@@ -67,11 +67,11 @@ func (l *Lane) serveAll(now time.Time) (held []*Request) {
 	queue := l.queue
 	l.queue = nil
 	for _, r := range queue {
-		switch waits, done := l.lessee.serve(r, now); {
-		case done:
-		case waits:
+		switch s, _ := l.lease.serve(r, now); s {
+		case byLease:
+		case byUpdate, byGrant:
 			held = append(held, r)
-		default:
+		case byItem:
 			l.queue = append(l.queue, r)
 		}
 	}
@@ -79,7 +79,7 @@ func (l *Lane) serveAll(now time.Time) (held []*Request) {
 }
 
 // plan returns the message that decides the waiting requests, nil for none.
-func (l *Lane) plan(now time.Time) *flight {
+func (l *Lane) plan(now time.Time) message {
 	g := l.planner.newGroup(now)
 	if g == nil {
 		return l.sender.read(now)
@@ -92,7 +92,7 @@ func (l *Lane) plan(now time.Time) *flight {
 		l.queue = append(g.actors, l.queue...)
 		return l.turner.turn(now)
 	case len(g.actors) > 0 || g.brings || g.stage.Marks():
-		return l.sender.write(g.stage, g.actors, now)
+		return l.writer.write(g.stage, g.actors, now)
 	case len(l.out) == 0 && len(l.queue) > 0:
 		return l.sender.read(now)
 	}
@@ -103,7 +103,7 @@ func (l *Lane) plan(now time.Time) *flight {
 func (l *Lane) paced(now time.Time) bool {
 	_, active := l.peers.Count(now)
 	at := l.pace.Next(len(l.out), 1+active)
-	if len(l.out) >= maxFlights {
+	if len(l.out) >= maxUnderWay {
 		return true
 	}
 	if now.Before(at) {
@@ -113,5 +113,5 @@ func (l *Lane) paced(now time.Time) bool {
 	return false
 }
 
-// maxFlights bounds the messages of a lane that are under way. Requests beyond it wait.
-const maxFlights = schema.ChannelCount
+// maxUnderWay bounds the messages of a lane that are under way. Requests beyond it wait.
+const maxUnderWay = schema.ChannelCount

@@ -18,12 +18,12 @@ type finder struct {
 
 // watch has a write watched whose requests are planned anew. image is the item as it refused the
 // write; nil = it is not known.
-func (l *finder) watch(f *flight, image *schema.Bucket) {
-	if !f.books || image != nil && f.outcome(image) != plan.Open {
+func (l *finder) watch(b *batch, image *schema.Bucket) {
+	if !b.books || image != nil && b.outcomeIn(image) != plan.Open {
 		return
 	}
-	s := stray{flight: f}
-	for _, r := range f.actors {
+	s := stray{batch: b}
+	for _, r := range b.actors {
 		if r.part == nil {
 			s.actors = append(s.actors, r)
 		}
@@ -42,7 +42,7 @@ func (l *finder) find(image *schema.Bucket) {
 	strays := l.strays
 	l.strays = nil
 	for _, s := range strays {
-		switch s.outcome(image) {
+		switch s.outcomeIn(image) {
 		case plan.Landed:
 			l.came(s)
 		case plan.Open:
@@ -56,8 +56,8 @@ func (l *finder) find(image *schema.Bucket) {
 func (l *finder) came(s stray) {
 	for _, r := range s.actors {
 		switch {
-		case r.lane.Load() != l.lane || r.phase == over:
-		case r.phase == sent:
+		case r.lane.Load() != l.lane || r.state == over:
+		case r.state.inWrite():
 			r.booked = true
 		default:
 			is := func(o *Request) bool { return o == r }

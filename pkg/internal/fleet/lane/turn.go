@@ -1,6 +1,7 @@
 package lane
 
 import (
+	"context"
 	"time"
 
 	"github.com/ratelimit/ratelimit/pkg/internal/fleet/plan"
@@ -35,20 +36,24 @@ func (t *turns) saw(turn schema.Turn, self uint32, trip time.Duration, now time.
 func (t *turns) held(now time.Time) bool { return now.Before(t.until) }
 
 // ended takes in the end of a write, as an image of the item shows it.
-func (t *turns) ended(f *flight, image *schema.Bucket, refused bool) {
+func (t *turns) ended(w *plan.Write, image *schema.Bucket, refused bool) {
 	switch {
-	case f.write == nil:
-	case f.turn && refused: // another turn or exact write came first
-		t.lost = turnAfter - 1
-	case f.turn:
-		t.lost, t.mine = 0, true
-	case refused && f.write.Overtaken(image):
+	case refused && w.Overtaken(image):
 		t.lost, t.mine = t.lost+1, false
-	case f.write.Exact():
+	case w.Exact():
 		t.mine = false
 		if !refused {
 			t.lost = 0
 		}
+	}
+}
+
+// asked takes in the end of the write that asks for a turn.
+func (t *turns) asked(refused bool) {
+	if refused { // another turn or exact write came first
+		t.lost = turnAfter - 1
+	} else {
+		t.lost, t.mine = 0, true
 	}
 }
 
@@ -81,10 +86,33 @@ func (l turner) crowded(now time.Time) bool {
 
 // turn returns the message that asks other replicas for a turn, in place of an exact write that
 // is due. That is planned again on its reply. The lane is locked.
-func (l turner) turn(now time.Time) *flight {
+func (l turner) turn(now time.Time) message {
 	l.turns.lost = 0
-	id := plan.ID{Slot: l.host.self.slotOn(l.view.state), Write: l.host.self.next()}
-	w := plan.Turn(l.view.state, id, plan.Hold(l.pace.RoundTrip()), l.sender.cost())
+	w := plan.Turn(l.view.state, l.sender.newID(), plan.Hold(l.pace.RoundTrip()), l.sender.cost())
 	l.pace.Again()
-	return l.sender.launch(&flight{write: w, exact: true, once: true, turn: true}, now)
+	return l.sender.launch(&turnWrite{once{write: w}, l}, now)
 }
+
+// turnWrite is a write that asks other replicas for a turn.
+type turnWrite struct {
+	once
+
+	by turner
+}
+
+func (m *turnWrite) send(ctx context.Context) (reply, error) { return m.by.apply(ctx, m.write) }
+
+func (m *turnWrite) conclude(got reply, err error, now time.Time) (again bool) {
+	m.by.sender.concludeOnce(m, got, err, now)
+	return false
+}
+
+func (m *turnWrite) came(image *schema.Bucket, refused bool, now time.Time) {
+	l := m.by
+	l.sender.lane.sees(image, &m.copies, now)
+	l.turns.asked(refused)
+	l.sender.counted(refused)
+}
+
+// lost has the next write tried without a turn.
+func (m *turnWrite) lost(bool, error, time.Time) { m.by.turns.mine = true }

@@ -56,16 +56,15 @@ func TestATurnIsAskedFor(t *testing.T) {
 	if _, err := stage.Bring(next, 2); err != nil {
 		t.Fatal(err)
 	}
-	exact := &flight{write: stage.Write(plan.ID{Write: schema.NewWriteID(1, 1)}, 1), exact: true}
+	exact := stage.Write(plan.ID{Write: schema.NewWriteID(1, 1)}, 1)
 	taken, changed := *state, *state
 	taken.Serial++
 	changed.Shard.Epoch++
-	asked := &flight{write: plan.Turn(state, plan.ID{Write: schema.NewWriteID(1, 2)}, time.Millisecond, 1), turn: true}
 	_, l, _, now := fresh(t)
 	l.view.state = state
 	for _, step := range []struct {
 		name    string
-		flight  *flight
+		write   *plan.Write // nil: it asks for a turn
 		image   *schema.Bucket
 		refused bool
 		due     bool
@@ -73,20 +72,24 @@ func TestATurnIsAskedFor(t *testing.T) {
 		{"a take came before", exact, &taken, true, false},
 		{"another exact write came before", exact, &changed, true, false},
 		{"a take came before again", exact, &taken, true, true},
-		{"the turn was refused", asked, &changed, true, false},
+		{"the turn was refused", nil, &changed, true, false},
 		{"and a take came before", exact, &taken, true, true},
-		{"the turn is there", asked, &changed, false, false},
+		{"the turn is there", nil, &changed, false, false},
 		{"a take came before all the same", exact, &taken, true, false},
 		{"and again", exact, &taken, true, true},
 		{"the exact write is applied", exact, &changed, false, false},
 	} {
-		l.turns.ended(step.flight, step.image, step.refused)
+		if step.write == nil {
+			l.turns.asked(step.refused)
+		} else {
+			l.turns.ended(step.write, step.image, step.refused)
+		}
 		if got := l.turner.turnDue(false, *now); got != step.due {
 			t.Errorf("%s: due %t, want %t", step.name, got, step.due)
 		}
 	}
 	l.turns = turns{lost: turnAfter}
-	l.concludeOnce(asked, true, errSilent, *now)
+	(&turnWrite{by: l.turner}).lost(true, errSilent, *now)
 	if l.turner.turnDue(true, *now) {
 		t.Error("a turn without a reply is asked for again at once: in an outage that has no end")
 	}
@@ -98,7 +101,7 @@ func TestChannelsRest(t *testing.T) {
 	var c channels
 	at := time.Unix(1, 0)
 	use := func(n uint64, tries int) int {
-		f := &flight{write: &plan.Write{}, sent: at, tries: tries}
+		f := &batch{write: &plan.Write{}, copies: copies{sent: at, tries: tries}}
 		f.id = plan.ID{Channel: c.next(nil, at), Write: schema.NewWriteID(1, n)}
 		c.ended(f, true)
 		return f.id.Channel
@@ -112,9 +115,9 @@ func TestChannelsRest(t *testing.T) {
 	if at = at.Add(copyLife); use(30, 1) != 0 {
 		t.Error("a channel rests for longer than a copy lives")
 	}
-	out := make([]*flight, 0, schema.ChannelCount)
+	out := make([]message, 0, schema.ChannelCount)
 	for i := range schema.ChannelCount - 1 {
-		out = append(out, &flight{id: plan.ID{Channel: i}})
+		out = append(out, &write{batch: batch{id: plan.ID{Channel: i}}})
 	}
 	if got := c.next(out, at); got != schema.ChannelCount-1 {
 		t.Errorf("channel %d, which has a message under way", got)
@@ -127,7 +130,7 @@ func TestALateCopyIsCounted(t *testing.T) {
 	end := func(n uint64, applied bool) schema.WriteID {
 		id := plan.ID{Channel: 2, Write: schema.NewWriteID(1, n)}
 		r := &Request{Request: &plan.Request{Admitted: true, Spends: []plan.Spend{{Limit: "l", Take: int64(n)}}}}
-		c.ended(&flight{id: id, write: &plan.Write{}, actors: []*Request{r}}, applied)
+		c.ended(&batch{id: id, write: &plan.Write{}, actors: []*Request{r}}, applied)
 		return id.Write
 	}
 	shows := func(id schema.WriteID) *schema.Bucket {

@@ -31,7 +31,7 @@ func (l *item) loseUsage(counter *atomic.Int64, cause string, amount int64) {
 // loseUsageOf counts the usage that an owed request was to count, and does not because of an error: the
 // consumed and the refunded amounts. A refund that a stop cuts off counts as lost tokens alone.
 func (l *item) loseUsageOf(r *Request, err error) {
-	if r.undo { // it was denied
+	if r.undone() { // it was denied
 		return
 	}
 	consumed, given, lost := int64(0), int64(0), &l.host.Counters.LostUsage
@@ -80,7 +80,7 @@ func (l usages) reread(now time.Time) {
 // oweRests has the lane owe the consumption that no lease write will count.
 func (l usages) oweRests() {
 	for _, rest := range l.held.ledger.Rests(!l.held.holds()) {
-		l.owed = append(l.owed, &Request{Request: rest, Site: &l.site, Index: l.index, At: l.view.now, claim: detached})
+		l.owed = append(l.owed, &Request{Request: rest, Site: &l.site, Index: l.index, At: l.view.now, state: promised})
 	}
 }
 

@@ -9,15 +9,15 @@ import (
 )
 
 // send plans a write of one request for a token, and counts it as under way.
-func send(t *testing.T, l *Lane) *flight {
+func send(t *testing.T, l *Lane) *batch {
 	t.Helper()
 	now := time.UnixMilli(testTime)
 	l.queue = []*Request{ofTokens(l.view.state.Limits, 1)}
 	g := l.planner.newGroup(now)
 	g.fill(l.queue)
 	l.queue = g.left
-	f := l.sender.write(g.stage, g.actors, now)
-	if f.write == nil || f.write.Exact() {
+	f := l.writer.write(g.stage, g.actors, now).carries()
+	if f == nil || f.write.Exact() {
 		t.Fatal("the request is not a commuting write")
 	}
 	return f
