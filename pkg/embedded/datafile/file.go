@@ -103,6 +103,12 @@ func (f *File) usable() error {
 	return describe(f.path(), f.failed)
 }
 
+func (f *File) closed() bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return errors.Is(f.failed, ErrClosed)
+}
+
 // fail makes err the error of every further call, unless there is one already.
 func (f *File) fail(err error) {
 	f.mu.Lock()

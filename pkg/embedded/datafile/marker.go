@@ -109,10 +109,7 @@ func (f *File) Present() error {
 
 // present is Present for a caller that holds f.writing.
 func (f *File) present() error {
-	f.mu.Lock()
-	closed := errors.Is(f.failed, ErrClosed)
-	f.mu.Unlock()
-	if closed {
+	if f.closed() {
 		return describe(f.path(), ErrClosed)
 	}
 	here, err := f.current.Load().file.Stat()

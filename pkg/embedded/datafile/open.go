@@ -121,10 +121,7 @@ func (f *File) create() error {
 func (f *File) Close() error {
 	f.writing.Lock()
 	defer f.writing.Unlock()
-	f.mu.Lock()
-	closed := errors.Is(f.failed, ErrClosed)
-	f.mu.Unlock()
-	if closed {
+	if f.closed() {
 		return describe(f.path(), ErrClosed)
 	}
 	h := f.current.Load()
