@@ -129,9 +129,8 @@ func (o *operator) refusalIn(ctx context.Context, err error) error {
 	case err == nil:
 		return nil
 	case ctx.Err() != nil:
-		text := err.Error()
-		if _, rest, found := strings.Cut(text, "; "); found { // the number of changes that were made
-			return command.Failed(fmt.Errorf("%w; %s", context.Cause(ctx), rest))
+		if partial, ok := errors.AsType[*manifest.PartialError](err); ok {
+			return command.Failed(&manifest.PartialError{Done: partial.Done, Size: partial.Size, Err: context.Cause(ctx)})
 		}
 		return command.Failed(context.Cause(ctx))
 	}

@@ -60,7 +60,7 @@ func (o *operator) adjust(cmd *cobra.Command, verb string, change api.BucketChan
 	}
 	done, err := n.AdjustBucket(cmd.Context(), verb, change, o.options())
 	if err != nil {
-		return o.refusal(choices(err))
+		return o.refusal(o.choices(err))
 	}
 	noteCut(cmd, verb, done)
 	if done.InMemory && done.Result == api.Changed {

@@ -2,6 +2,7 @@ package cli
 
 import (
 	"errors"
+	"fmt"
 	"strconv"
 	"strings"
 
@@ -50,7 +51,7 @@ fleet, and the variant. A bucket that was not used since it was last full is not
 			}
 			b, err := n.Bucket(cmd.Context(), client.BucketOf{Entity: api.Name(f.entity), Resource: api.Name(f.resource), Limit: f.limit, Variant: f.variant})
 			if err != nil {
-				return o.refusal(choices(err))
+				return o.refusal(o.choices(err))
 			}
 			return command.WriteOne(cmd.OutOrStdout(), o.output, detailColumns(), bucketRows([]api.Bucket{*b}), b)
 		},
@@ -76,7 +77,7 @@ func detailColumns() []command.Column[bucketRow] {
 
 // choices has the refusal of a request that several buckets fit show them as a table, with the flag
 // that names each.
-func choices(err error) error {
+func (o *operator) choices(err error) error {
 	p, ok := errors.AsType[*api.Problem](err)
 	if !ok || len(p.Choices) == 0 {
 		return err
@@ -90,11 +91,11 @@ func choices(err error) error {
 		{Title: "AVAILABLE", Value: func(r bucketRow) string { return balanceText(r.limit.Available) }},
 	}
 	var table strings.Builder
-	head, _, _ := strings.Cut(p.Detail, ": say which")
 	if err := command.WriteTable(&table, false, columns, bucketRows(p.Choices)); err != nil {
 		return err
 	}
 	told := *p
-	told.Detail = head + ": say which with one of\n" + strings.TrimSuffix(table.String(), "\n")
+	told.Detail = fmt.Sprintf("entity %s has several buckets for resource %s in namespace %s: say which with one of\n%s",
+		p.Choices[0].Entity, p.Choices[0].Resource, api.Name(o.namespace), strings.TrimSuffix(table.String(), "\n"))
 	return &told
 }

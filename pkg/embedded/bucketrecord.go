@@ -15,58 +15,31 @@ import (
 //
 //	key    namespace, entity, resource, each with its length before it; variant, 8 bytes;
 //	       1 for an overflow bucket, else nothing
-//	value  version; generation; hour; limits; of each that is not unlimited its balance,
-//	       the size of its block and its usage of the hour; dormant limits and balances
+//	value  version; generation; hour, and its events; limits; of each that is not unlimited
+//	       its balance, the size of its block and its usage of the hour; dormant limits and
+//	       balances; the time and the use of the forgotten limits
 //
-// Numbers are varints, except the variant. Version 2 has, with each balance, also the use that it
-// carries. At its end it has the forgotten limits: their time and their use. Version 3 is version 2
-// with the events of the hour after the hour.
-const (
-	bucketVersion = 1 // of a bucket that carries no use, has forgotten nothing and counts no event
-	carryVersion  = 2 // of one that counts no event
-	eventsVersion = 3
-)
+// Numbers are varints, except the variant.
+const bucketVersion = 1
 
-func appendBalance(buf []byte, version byte, t tokenbucket.Bucket) []byte {
-	buf = binary.AppendVarint(buf, t.Tokens)
-	buf = binary.AppendVarint(buf, t.Remainder)
-	buf = binary.AppendVarint(buf, t.Refilled)
-	if version >= carryVersion {
-		buf = binary.AppendVarint(buf, t.Carried)
+func appendBalance(buf []byte, t tokenbucket.Bucket) []byte {
+	for _, n := range []int64{t.Tokens, t.Remainder, t.Refilled, t.Carried} {
+		buf = binary.AppendVarint(buf, n)
 	}
 	return buf
-}
-
-// version returns the version of the bucket's record.
-func (b *bucket) version() byte {
-	if b.block != nil && b.block.events != 0 {
-		return eventsVersion
-	}
-	carries := b.rest != nil && (b.rest.forgotten != forgotten{} || slices.ContainsFunc(b.rest.dormant, func(d dormant) bool { return d.bucket.Carried != 0 }))
-	for i := range b.limits.Len() {
-		carries = carries || b.balance(i).Carried != 0
-	}
-	if carries {
-		return carryVersion
-	}
-	return bucketVersion
 }
 
 // record appends the record of the bucket: its state, and the sizes of its blocks. exact leaves the
 // blocks out.
 func (b *bucket) record(buf []byte, exact bool) []byte {
 	const usual = 128 // bytes of a record, for two limits
-	version := b.version()
-	buf = append(slices.Grow(buf, usual), version)
+	buf = append(slices.Grow(buf, usual), bucketVersion)
 	buf = binary.AppendUvarint(buf, b.generation)
-	var hour int64
+	var hour, events int64
 	if b.block != nil {
-		hour = b.block.hour
+		hour, events = b.block.hour, b.block.events
 	}
-	buf = binary.AppendVarint(buf, hour)
-	if version >= eventsVersion {
-		buf = binary.AppendVarint(buf, b.block.events)
-	}
+	buf = binary.AppendVarint(binary.AppendVarint(buf, hour), events)
 	buf = appendLimits(buf, b.limits)
 	for i := range b.limits.Len() {
 		if b.limits.Unlimited(i) {
@@ -79,7 +52,7 @@ func (b *bucket) record(buf []byte, exact bool) []byte {
 				size = b.block.span(i).nextSize
 			}
 		}
-		buf = appendBalance(buf, version, *b.balance(i))
+		buf = appendBalance(buf, *b.balance(i))
 		buf = binary.AppendVarint(buf, size)
 		buf = binary.AppendVarint(buf, used)
 	}
@@ -90,25 +63,19 @@ func (b *bucket) record(buf []byte, exact bool) []byte {
 	}
 	buf = binary.AppendUvarint(buf, uint64(len(sleeping)))
 	for _, d := range sleeping {
-		buf = appendBalance(appendLimit(buf, d.limit), version, d.bucket)
+		buf = appendBalance(appendLimit(buf, d.limit), d.bucket)
 	}
-	if version >= carryVersion {
-		buf = binary.AppendVarint(binary.AppendVarint(buf, f.until), f.use)
-	}
-	return buf
+	return binary.AppendVarint(binary.AppendVarint(buf, f.until), f.use)
 }
 
 // readBalance reads a balance.
-func readBalance(r *recordReader, version byte) tokenbucket.Bucket {
-	t := tokenbucket.Bucket{
+func readBalance(r *recordReader) tokenbucket.Bucket {
+	return tokenbucket.Bucket{
 		Tokens:    r.Int(-tokenbucket.MaxAmount, tokenbucket.MaxAmount),
 		Remainder: r.Int(0, tokenbucket.MaxPeriod),
 		Refilled:  r.Int(math.MinInt64, math.MaxInt64),
+		Carried:   r.Int(0, tokenbucket.MaxCapacity),
 	}
-	if version >= carryVersion {
-		t.Carried = r.Int(0, tokenbucket.MaxCapacity)
-	}
-	return t
 }
 
 // restored is a bucket as read from the file.
@@ -128,16 +95,10 @@ func parseBucket(key, value []byte, shared map[string]*limiter.Limits) (restored
 		return restored{}, fmt.Errorf("key %x: %w", key, errFormat)
 	}
 	b.variant = binary.BigEndian.Uint64(r.Rest)
-	if len(value) == 0 || value[0] < bucketVersion || value[0] > eventsVersion {
-		return restored{}, fmt.Errorf("bucket of %q: %w", b.entity, errFormat)
-	}
-	version := value[0]
-	r = &recordReader{Rest: value[1:]}
+	r = &recordReader{Rest: value}
+	r.version(bucketVersion)
 	b.generation = r.Uint()
-	hour, events := r.Int(hourOf(math.MinInt64), hourOf(math.MaxInt64)), int64(0)
-	if version >= eventsVersion {
-		events = r.Int(0, math.MaxInt64)
-	}
+	hour, events := r.Int(hourOf(math.MinInt64), hourOf(math.MaxInt64)), r.Int(0, math.MaxInt64)
 	b.limits = r.Limits(shared)
 	if r.Failed {
 		return restored{}, fmt.Errorf("bucket of %q: %w", b.entity, errFormat)
@@ -153,7 +114,7 @@ func parseBucket(key, value []byte, shared map[string]*limiter.Limits) (restored
 		if b.limits.Unlimited(i) {
 			continue
 		}
-		*b.balance(i) = readBalance(r, version)
+		*b.balance(i) = readBalance(r)
 		out.sizes[i] = r.Int(0, maxFlow)
 		k.span(i).used = r.Int(math.MinInt64, math.MaxInt64)
 		if out.sizes[i] > 0 || k.span(i).used != 0 {
@@ -161,12 +122,11 @@ func parseBucket(key, value []byte, shared map[string]*limiter.Limits) (restored
 		}
 	}
 	for range r.Count() {
-		b.more().dormant = append(b.more().dormant, dormant{limit: r.Limit(), bucket: readBalance(r, version)})
+		b.more().dormant = append(b.more().dormant, dormant{limit: r.Limit(), bucket: readBalance(r)})
 	}
-	if version >= carryVersion {
-		if f := (forgotten{until: r.Int(math.MinInt64, math.MaxInt64), use: r.Int(0, math.MaxInt64)}); f != (forgotten{}) {
-			b.more().forgotten = f
-		}
+	f := forgotten{until: r.Int(math.MinInt64, math.MaxInt64), use: r.Int(0, math.MaxInt64)}
+	if f != (forgotten{}) {
+		b.more().forgotten = f
 	}
 	if r.Failed || len(r.Rest) > 0 {
 		return restored{}, fmt.Errorf("bucket of %q: %w", b.entity, errFormat)

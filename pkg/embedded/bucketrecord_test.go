@@ -89,16 +89,15 @@ func keptOf(b *bucket, size func(int) int64) kept {
 	return k
 }
 
-// TestRecordsOfVersion1 reads records of the version before buckets carried use. It writes the same
-// as long as a bucket carries none.
-func TestRecordsOfVersion1(t *testing.T) {
+// TestLayoutOfABucket notices a change of the format, which needs another version.
+func TestLayoutOfABucket(t *testing.T) {
 	limits := limitsOf(t, limiter.PerDay("day", 100), limiter.PerMinute("min", 10))
 	op := opOf("ada", limits, 0)
 	b := newBucket(&op, 1000)
 	b.first.Tokens, b.rest.balances[0].Remainder = 70_000, 7
 	b.rest.dormant = []dormant{{limit: limiter.PerHour("old", 3), bucket: tokenbucket.Bucket{Tokens: 5, Refilled: 900}}}
 	key, head := keyOf(b.identity())
-	const want = "0101000203646179c801c80180f0b25200036d696e1414c0a90700e0c50800d00f0000a09c010ed00f000001036f6c64060680bab703000a00880e"
+	const want = "010100000203646179c801c80180f0b25200036d696e1414c0a90700e0c50800d00f000000a09c010ed00f00000001036f6c64060680bab703000a00880e000000"
 	value := b.record(head, true)
 	if value[len(head)] != bucketVersion {
 		t.Errorf("a record of version %d, want %d", value[len(head)], bucketVersion)

@@ -2,6 +2,7 @@ package embedded
 
 import (
 	"bytes"
+	"errors"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
@@ -12,12 +13,18 @@ import (
 const (
 	sectorSize = 512
 	pageSize   = 4096
-	markAt     = 2048 // in a meta page: the mark of the commit before
-	markSize   = 20
 )
 
 // dataFile is the file in a data directory.
 func dataFile(dir string) string { return filepath.Join(dir, "ratelimit.db") }
+
+// diskImage is the files of a data directory.
+type diskImage struct {
+	data   []byte
+	marker []byte // with the last commit
+}
+
+func markerFile(dir string) string { return filepath.Join(dir, "ratelimit.made") }
 
 // memory returns a directory without a disk behind it, if there is one. The test draws the state
 // that a disk would have, and thousands of syncs take long.
@@ -31,19 +38,22 @@ func memory(t *testing.T) string {
 	return dir
 }
 
-// image reads the data file, or writes it.
-func (w *world) image() []byte {
+// image reads the files, and put writes them.
+func (w *world) image() (image diskImage) {
 	w.t.Helper()
-	image, err := os.ReadFile(dataFile(w.dir))
-	if err != nil {
+	var err, markerErr error
+	image.data, err = os.ReadFile(dataFile(w.dir))
+	image.marker, markerErr = os.ReadFile(markerFile(w.dir))
+	if err = errors.Join(err, markerErr); err != nil {
 		w.fatalf("reading the data file: %v", err)
 	}
 	return image
 }
 
-func (w *world) put(dir string, image []byte) {
+func (w *world) put(dir string, image diskImage) {
 	w.t.Helper()
-	if err := os.WriteFile(dataFile(dir), image, 0o600); err != nil {
+	err := errors.Join(os.WriteFile(dataFile(dir), image.data, 0o600), os.WriteFile(markerFile(dir), image.marker, 0o600))
+	if err != nil {
 		w.fatalf("writing a data file: %v", err)
 	}
 }
@@ -79,32 +89,25 @@ func (w *world) cutPower() {
 
 // cut draws a state that a disk can have after a power cut during a commit. The tests of package
 // datafile list all of them, and prove that there are no others.
-func (w *world) cut(before, after []byte) []byte {
+func (w *world) cut(before, after diskImage) diskImage {
 	r := rand.New(rand.NewPCG(w.r.Uint64(), 0)) // how much is drawn depends on the file
-	grown := append(bytes.Clone(before), make([]byte, max(len(after)-len(before), 0))...)
-	data, meta := sectors(grown, after)
+	grown := append(bytes.Clone(before.data), make([]byte, max(len(after.data)-len(before.data), 0))...)
+	data, meta := sectors(grown, after.data)
 	switch r.IntN(6) {
 	case 0:
 		return before
 	case 1:
-		return grown
-	case 2: // some of the data, and perhaps not yet the mark of the commit before
-		overlay(r, grown, after, data, r.IntN(101))
-		if len(meta) > 0 && r.IntN(2) == 0 {
-			clear(grown[meta[0]/pageSize*pageSize+markAt:][:markSize])
-		}
-		return grown
+	case 2: // some of the data
+		overlay(r, grown, after.data, data, r.IntN(101))
 	case 3: // all data, and some of the meta page
-		overlay(r, grown, after, meta, r.IntN(101))
-		overlay(r, grown, after, data, 100)
-		return grown
+		overlay(r, grown, after.data, meta, r.IntN(101))
+		overlay(r, grown, after.data, data, 100)
 	case 4: // and not yet the mark of this commit
-		overlay(r, grown, after, data, 100)
-		overlay(r, grown, after, meta, 100)
-		return grown
+		grown = after.data
 	default:
 		return after
 	}
+	return diskImage{grown, before.marker}
 }
 
 // sectors lists those that a commit changed: of data, and of its meta page.
@@ -115,7 +118,7 @@ func sectors(before, after []byte) (data, meta []int) {
 		}
 		if page := at / pageSize; page >= 2 {
 			data = append(data, at)
-		} else if at%pageSize != markAt {
+		} else {
 			meta = append(meta, at)
 		}
 	}

@@ -13,15 +13,12 @@ func (k *taker) Take(ctx context.Context, now time.Time, ops []limiter.Op) (bool
 	if ctx.Err() != nil {
 		return false, contextErr(ctx)
 	}
-	if k.disk == nil {
-		return k.takeInMemory(now.UnixMilli(), ops)
-	}
-	return k.takeDurably(ctx, now.UnixMilli(), ops)
+	return k.take(ctx, now.UnixMilli(), ops)
 }
 
-// takeDurably is Take with a file. A take beyond the blocks of its buckets waits until the file has
-// newer ones. Until then nothing is changed.
-func (k *taker) takeDurably(ctx context.Context, now int64, ops []limiter.Op) (bool, error) {
+// take decides. With a file, a take beyond the blocks of its buckets waits until the file has newer
+// ones. Until then nothing is changed.
+func (k *taker) take(ctx context.Context, now int64, ops []limiter.Op) (bool, error) {
 	for {
 		t, err := k.decide(now, ops)
 		if err != nil {
@@ -45,7 +42,7 @@ func (k *taker) takeDurably(ctx context.Context, now int64, ops []limiter.Op) (b
 // chargeDeferred applies the deferred ops, also for a caller that has gone.
 func (k *taker) chargeDeferred(ctx context.Context, now int64, ops []limiter.Op, later []int) error {
 	for _, i := range later {
-		if _, err := k.takeDurably(context.WithoutCancel(ctx), now, ops[i:i+1]); err != nil {
+		if _, err := k.take(context.WithoutCancel(ctx), now, ops[i:i+1]); err != nil {
 			return fmt.Errorf("%w: a charge: %w", limiter.ErrUncertain, err)
 		}
 	}

@@ -70,8 +70,7 @@
 // and the common parts of all records. They depend on no other file, and convert values to bytes
 // and back.
 //
-// A number is a varint, and a text has its length before it. A record begins with its version, and
-// a parser reads all versions up to its own. For other bytes it returns errFormat, and it never
-// reads beyond the record. Names are any bytes of any length, so a key is at most longestKey
-// long, see keyOf.
+// A number is a varint, and a text has its length before it. A record begins with its version. For
+// other bytes a parser returns errFormat, and it never reads beyond the record. Names are any bytes
+// of any length, so a key is at most longestKey long, see keyOf.
 package embedded

@@ -16,7 +16,7 @@ func (e *edit) changes(now time.Time) []change {
 		var head []byte
 		c.key, head = keyOf(p.key.Identity())
 		if !p.record.Empty() {
-			c.value = appendRecord(head, p.key.Ref, p.record)
+			c.value = appendRecord(head, p.record)
 		}
 		all = append(all, c)
 	}

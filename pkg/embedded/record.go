@@ -15,19 +15,14 @@ import (
 //
 //	key    namespace, with its length before it; kind, 1 byte; entity and resource, each
 //	       with its length before it
-//	value  version 1; policy; limits, where there are any; else, for an entity, its fields
-//
-// A disabled record has version 2, and the same contents. An entity that is not stored and is
-// disabled has version 3, and no fields. The record of a namespace that is not active has version
-// 4. After the version it has whether it is disabled, 0 or 1, its state, and since when, Unix ms. A
-// record with budgets has version 5 and the same contents, also in an active namespace. After its
-// limits it has the number of budgets, and of each the limit, the window and the tokens.
+//	value  version; flags; state of the namespace, and since when, Unix ms, 0 while it is
+//	       active; policy; limits; budgets; fields of the entity, if the flag is set
+const recordVersion = 1
+
+// Flags of a record.
 const (
-	recordVersion   = 1
-	disabledVersion = 2
-	bareVersion     = 3
-	stateVersion    = 4
-	budgetVersion   = 5
+	flagDisabled = 1
+	flagEntity   = 2
 )
 
 // recordID names a record of the catalog.
@@ -42,38 +37,15 @@ func (k recordID) Identity() []byte {
 	return appendText(appendText(buf, k.Ref.Entity), k.Ref.Resource)
 }
 
-// versionOf returns the version of the record's value.
-func versionOf(ref limiter.Ref, r limiter.Record) byte {
-	switch {
-	case r.Budgets.Len() > 0:
-		return budgetVersion
-	case r.State != limiter.NamespaceActive:
-		return stateVersion
-	case !r.Disabled:
-		return recordVersion
-	case ref.Kind == limiter.RefEntity && r.Entity == nil:
-		return bareVersion
-	default:
-		return disabledVersion
-	}
-}
-
 // appendRecord appends the value of a record.
-func appendRecord(buf []byte, ref limiter.Ref, r limiter.Record) []byte {
-	version := versionOf(ref, r)
-	buf = append(buf, version)
-	if version >= stateVersion {
-		since := int64(0)
-		if r.State != limiter.NamespaceActive {
-			since = r.Since.UnixMilli()
-		}
-		buf = binary.AppendVarint(append(buf, byteOf(r.Disabled), byte(r.State)), since)
+func appendRecord(buf []byte, r limiter.Record) []byte {
+	flags, since := byteOf(r.Disabled)*flagDisabled|byteOf(r.Entity != nil)*flagEntity, int64(0)
+	if r.State != limiter.NamespaceActive {
+		since = r.Since.UnixMilli()
 	}
+	buf = binary.AppendVarint(append(buf, recordVersion, flags, byte(r.State)), since)
 	buf = append(buf, byte(r.OnUnavailable))
-	buf = appendLimits(buf, r.Limits)
-	if version == budgetVersion {
-		buf = appendBudgets(buf, r.Budgets)
-	}
+	buf = appendBudgets(appendLimits(buf, r.Limits), r.Budgets)
 	if r.Entity == nil {
 		return buf
 	}
@@ -109,27 +81,22 @@ func parseRecord(key, value []byte) (recordID, limiter.Record, error) {
 	return k, out, nil
 }
 
-// parseValue is the inverse of AppendRecord.
+// parseValue is the inverse of appendRecord.
 func parseValue(ref limiter.Ref, value []byte) (limiter.Record, bool) {
 	r := &recordReader{Rest: value}
-	version := r.Byte(budgetVersion)
-	out := limiter.Record{Disabled: version == disabledVersion || version == bareVersion}
-	if version >= stateVersion {
-		out.Disabled = r.Byte(1) == 1
-		out.State = limiter.NamespaceState(r.Byte(byte(limiter.NamespacePurged)))
-		since := r.Int(math.MinInt64, math.MaxInt64)
-		active := out.State == limiter.NamespaceActive
-		if !active {
-			out.Since = time.UnixMilli(since).UTC()
-		}
-		r.Failed = r.Failed || active && (version == stateVersion || since != 0) || !active && ref.Kind != limiter.RefSystemLimits
+	r.version(recordVersion)
+	flags := r.Byte(flagDisabled | flagEntity)
+	out := limiter.Record{Disabled: flags&flagDisabled != 0, State: limiter.NamespaceState(r.Byte(byte(limiter.NamespacePurged)))}
+	since, active := r.Int(math.MinInt64, math.MaxInt64), out.State == limiter.NamespaceActive
+	if !active {
+		out.Since = time.UnixMilli(since).UTC()
 	}
+	r.Failed = r.Failed || active && since != 0 || !active && ref.Kind != limiter.RefSystemLimits
 	out.OnUnavailable = limiter.Policy(r.Byte(byte(limiter.Local)))
 	out.Limits = r.someLimits()
-	if version == budgetVersion {
-		out.Budgets = r.budgets(out.Limits)
-	}
-	if ref.Kind == limiter.RefEntity && version != bareVersion {
+	out.Budgets = r.budgets(out.Limits)
+	if flags&flagEntity != 0 {
+		r.Failed = r.Failed || ref.Kind != limiter.RefEntity
 		e := &limiter.Entity{ID: ref.Entity, Name: r.Text(), Parent: r.Text(), Cascade: r.Uint() == 1, Version: r.Uint()}
 		seconds := r.Int(math.MinInt64, math.MaxInt64)
 		e.CreatedAt = time.Unix(seconds, int64(r.Uint()%1e9)).UTC() // #nosec G115 -- below 1e9
@@ -142,5 +109,5 @@ func parseValue(ref limiter.Ref, value []byte) (limiter.Record, bool) {
 		}
 		out.Entity = e
 	}
-	return out, !r.Failed && len(r.Rest) == 0 && version >= recordVersion
+	return out, !r.Failed && len(r.Rest) == 0
 }

@@ -17,9 +17,12 @@ func appendBudgets(buf []byte, budgets *limiter.Budgets) []byte {
 	return buf
 }
 
-// budgets is the inverse of appendBudgets for limits: it reads one budget at least.
+// budgets is the inverse of appendBudgets for limits. It returns nil for no budgets.
 func (r *recordReader) budgets(limits *limiter.Limits) *limiter.Budgets {
 	n := r.Uint()
+	if n == 0 {
+		return nil
+	}
 	var all []limiter.Budget
 	for ; n > 0 && !r.Failed; n-- {
 		all = append(all, limiter.Budget{Limit: r.Text(), Window: limiter.UsageWindow(r.Byte(byte(limiter.UsageMonth))), Tokens: r.amount()})
@@ -28,7 +31,7 @@ func (r *recordReader) budgets(limits *limiter.Limits) *limiter.Budgets {
 	if err == nil {
 		err = budgets.CheckLimits(limits)
 	}
-	r.Failed = r.Failed || err != nil || len(all) == 0
+	r.Failed = r.Failed || err != nil
 	return budgets
 }
 

@@ -21,13 +21,9 @@ func auditKey(namespace string, at time.Time, generation uint64) []byte {
 func auditPrefix(namespace string) []byte { return appendText(nil, limiter.ShortName(namespace)) }
 
 // An event's value: version; time, Unix ms; action; kind, entity and resource of the subject;
-// generation; detail. From version 2 on also the principal, and the records before and after. Each
-// of these is a value with its length before it, where length 0 means no record. Names are any
-// bytes, so it is not JSON.
-const (
-	eventVersion = 2
-	eventBare    = 1 // without principal and records
-)
+// generation; detail; principal; the records before and after. Each of these is a value with its
+// length before it, where length 0 means no record. Names are any bytes, so it is not JSON.
+const eventVersion = 1
 
 // appendEvent appends the value of an event.
 func appendEvent(buf []byte, e *limiter.AuditEvent) []byte {
@@ -39,7 +35,7 @@ func appendEvent(buf []byte, e *limiter.AuditEvent) []byte {
 	for _, r := range []limiter.Record{e.Before, e.After} {
 		var value []byte
 		if !r.Empty() {
-			value = appendRecord(nil, e.Subject, r)
+			value = appendRecord(nil, r)
 		}
 		buf = appendText(buf, string(value))
 	}
@@ -49,17 +45,14 @@ func appendEvent(buf []byte, e *limiter.AuditEvent) []byte {
 // parseEvent reads the value of an event.
 func parseEvent(value []byte) (limiter.AuditEvent, error) {
 	r := &recordReader{Rest: value}
-	version := r.Byte(eventVersion)
+	r.version(eventVersion)
 	e := limiter.AuditEvent{Time: time.UnixMilli(r.Int(math.MinInt64, math.MaxInt64)).UTC(), Action: r.Text()}
 	e.Subject.Kind = limiter.RefKind(r.Byte(byte(limiter.RefSystemLimits)))
 	e.Subject.Entity, e.Subject.Resource = r.Text(), r.Text()
-	e.Generation, e.Detail = r.Uint(), r.Text()
+	e.Generation, e.Detail, e.Principal = r.Uint(), r.Text(), r.Text()
 	e.ID = limiter.AuditID(e.Time, e.Generation)
-	if version == eventVersion {
-		e.Principal = r.Text()
-		e.Before, e.After = r.record(e.Subject), r.record(e.Subject)
-	}
-	if r.Failed || len(r.Rest) > 0 || version < eventBare {
+	e.Before, e.After = r.record(e.Subject), r.record(e.Subject)
+	if r.Failed || len(r.Rest) > 0 {
 		return limiter.AuditEvent{}, fmt.Errorf("an audit event: %w", errFormat)
 	}
 	return e, nil

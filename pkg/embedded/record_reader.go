@@ -68,6 +68,13 @@ func (r *recordReader) Count() int {
 	return int(n)
 }
 
+// version reads the version of a record, which must be this one.
+func (r *recordReader) version(want byte) {
+	if r.Byte(want) != want {
+		r.Rest, r.Failed = nil, true
+	}
+}
+
 // Byte reads a byte from 0 to most.
 func (r *recordReader) Byte(most byte) byte {
 	if len(r.Rest) == 0 || r.Rest[0] > most {

@@ -68,16 +68,13 @@ func TestRecordsComeBack(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		k, want := anyRecord(t)
 		key, head := keyOf(k.Identity())
-		value := appendRecord(head, k.Ref, want)
+		value := appendRecord(head, want)
 		gotKey, got, err := parseRecord(key, value)
 		if err != nil || gotKey != k {
 			t.Fatalf("got %+v, %v; want %+v", gotKey, err, k)
 		}
 		if diff := cmp.Diff(want, got, sameLimits(), cmpopts.EquateEmpty()); diff != "" {
 			t.Fatalf("(-want +got):\n%s", diff)
-		}
-		if version := value[len(head)]; (version == budgetVersion) != (want.Budgets.Len() > 0) {
-			t.Fatalf("a record of %d budgets has version %d", want.Budgets.Len(), version)
 		}
 		recordtest.RefusesDamage(t, value, errFormat, func(v []byte) error { _, _, err := parseRecord(key, v); return err })
 	})

@@ -1,10 +1,6 @@
 package embedded
 
-import (
-	"errors"
-
-	"github.com/ratelimit/ratelimit/pkg/limiter"
-)
+import "github.com/ratelimit/ratelimit/pkg/limiter"
 
 // taker decides. It takes from buckets, and waits for the file where needed.
 type taker struct {
@@ -32,16 +28,6 @@ func (k *taker) decide(now int64, ops []limiter.Op) (t try, err error) {
 		t, err = k.tryAll(now, ops)
 	}
 	return t, err
-}
-
-// takeInMemory is Take without a file.
-func (k *taker) takeInMemory(now int64, ops []limiter.Op) (bool, error) {
-	t, err := k.decide(now, ops)
-	for _, i := range t.later {
-		_, failed := k.tryAll(now, ops[i:i+1])
-		err = errors.Join(err, failed)
-	}
-	return t.admitted, err
 }
 
 // try is the outcome of an attempt to decide. Without done nothing was changed.
@@ -83,7 +69,7 @@ func (k *taker) apply(op *limiter.Op, h *opened, now int64, admitted bool) *batc
 	}
 	low, over := h.bucket.account(op, now, admitted)
 	if over {
-		return k.wantHeld(h)
+		return k.disk.want(h.shard, h.hash, h.bucket)
 	}
 	if low {
 		k.disk.renew(h.shard, h.hash, h.bucket)
@@ -113,8 +99,11 @@ func (k *taker) tryAll(now int64, ops []limiter.Op) (t try, err error) {
 		}
 	}
 	for i := range ops {
-		if k.disk != nil && !held[i].none && !held[i].bucket.covers(&ops[i], t.admitted) {
-			t.wait = k.wantHeld(&held[i])
+		h := &held[i]
+		if k.disk != nil && !h.none && !h.bucket.covers(&ops[i], t.admitted) {
+			// Requests under the same locks are in one batch, or later ones in a later batch. So it is
+			// enough to wait for the last one before the next attempt.
+			t.wait = k.disk.want(h.shard, h.hash, h.bucket)
 		}
 	}
 	if t.wait != nil {
@@ -132,10 +121,4 @@ func (k *taker) tryAll(now int64, ops []limiter.Op) (t try, err error) {
 	k.dropUnused(held, now)
 	t.later = deferredOps(held)
 	return t, nil
-}
-
-// wantHeld requests a block. Requests under the same locks are in one batch, or later ones in a
-// later batch. So it is enough to wait for the last one before the next attempt.
-func (k *taker) wantHeld(h *opened) *batch {
-	return k.disk.want(h.shard, h.hash, h.bucket)
 }

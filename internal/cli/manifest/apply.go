@@ -36,7 +36,7 @@ func (p *Plan) Check(ctx context.Context) error {
 
 // Apply makes the changes: entities, limits, and then deletions. A record that was changed
 // since the plan was made is not overwritten. After an error, the changes that are Done were
-// made; the same manifest makes the others.
+// made, see [PartialError]; the same manifest makes the others.
 func (p *Plan) Apply(ctx context.Context, progress Progress) error {
 	if err := p.claim(ctx); err != nil {
 		return err
@@ -58,10 +58,24 @@ func (p *Plan) Apply(ctx context.Context, progress Progress) error {
 		err = p.disown(ctx)
 	}
 	if err != nil && done > 0 {
-		err = fmt.Errorf("%w; %d of %d changes were made, and the same command makes the others", err, done, size)
+		err = &PartialError{Done: done, Size: size, Err: err}
 	}
 	return err
 }
+
+// PartialError reports an error after which only some of the changes were made.
+type PartialError struct {
+	Done, Size int   // changes that were made, of so many
+	Err        error // the cause
+}
+
+// Error has the cause first.
+func (e *PartialError) Error() string {
+	return fmt.Sprintf("%v; %d of %d changes were made, and the same command makes the others", e.Err, e.Done, e.Size)
+}
+
+// Unwrap returns the cause.
+func (e *PartialError) Unwrap() error { return e.Err }
 
 // phases runs the changes in an order that leaves no entity without its limits for long.
 func (p *Plan) phases(ctx context.Context, run func(context.Context, *Change) error) error {

@@ -3,63 +3,131 @@ package datafile
 import (
 	"bytes"
 	"encoding/binary"
+	"errors"
 	"fmt"
-	"io"
+	"os"
+	"runtime/debug"
+
+	"go.etcd.io/bbolt"
+	berrors "go.etcd.io/bbolt/errors"
 )
 
-// checker reads a file with bounds on every step, before bbolt maps it: bbolt trusts the pages, and
-// a damaged page would crash the process.
+// openChecked opens a locked file, and checks all of it. After an error the file is unlocked. An
+// empty file is damage: bbolt alone would fill it.
+func openChecked(file *os.File, readOnly bool) (*handle, state, error) {
+	info, err := file.Stat()
+	if err == nil && info.Size() < 2*pageSize {
+		err = damaged("it has %d bytes, fewer than any data file", info.Size())
+	}
+	var db *bbolt.DB
+	if err == nil {
+		db, err = openDB(file, readOnly)
+	}
+	if err != nil {
+		_ = unlock(file)
+		return nil, state{}, err
+	}
+	h := &handle{db: db, file: file}
+	s, err := h.check(info.Size())
+	if err != nil {
+		_ = h.close()
+		return nil, state{}, err
+	}
+	return h, s, nil
+}
+
+// checker reads a whole file. bbolt trusts its pages, so the steps have an order: each makes the
+// next one safe. A pointer to nowhere faults in this goroutine, which caught converts to an error.
+// Tx.Check has a goroutine of its own, where a fault would end the process. So it is the last.
 type checker struct {
-	r    io.ReaderAt
-	meta meta
-	seen []bool // pages with a use
+	tx   *bbolt.Tx
+	size int64 // of the file
 	sealer
 }
 
-// check reads the whole file. The trees are in order, each page has exactly one use or is free,
-// each value has its checksum, and each table its digest.
-func check(r io.ReaderAt, size int64) (head, state, error) {
-	if size < 2*pageSize {
-		return head{}, state{}, damaged("it has %d bytes, fewer than any data file", size)
-	}
-	h, err := readHead(r)
+// check checks that each page has exactly one use or is free, the trees are in order, each value
+// has its checksum, and each table its digest.
+func (h *handle) check(size int64) (s state, err error) {
+	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
+	defer caught(&err)
+	tx, err := h.db.Begin(false)
 	if err != nil {
-		return head{}, state{}, err
+		return state{}, err
 	}
-	if pages := uint64(size / pageSize); h.pages > pages {
-		return head{}, state{}, damaged("it was cut off: %d of %d pages are there", pages, h.pages)
+	defer rollback(tx)
+	if tx.Size() > size {
+		return state{}, damaged("it was cut off: %d of %d pages are there", size/pageSize, tx.Size()/pageSize)
 	}
-	c := &checker{r: r, meta: h.meta, seen: make([]bool, h.pages)}
-	c.seen[0], c.seen[1] = true, true
-	s, err := c.tables()
+	c := &checker{tx: tx, size: size}
+	if err := c.pages(h.db.Stats().FreePageN); err != nil {
+		return state{}, err
+	}
+	s, err = c.tables()
 	if err != nil {
-		return head{}, state{}, err
+		return state{}, err
 	}
-	if s.commit < h.newest {
-		return head{}, state{}, damaged("it holds commit %d, and commit %d was made: a page went back", s.commit, h.newest)
+	for found := range tx.Check(bbolt.WithKVStringer(noKeys{})) {
+		if err == nil {
+			err = damaged("%w", found)
+		}
 	}
-	return h, s, c.freelist()
+	return s, err
 }
 
-// tables walks all trees, and compares them with the state.
+// noKeys omits keys from messages: that of a damaged page may be gigabytes long.
+type noKeys struct{}
+
+func (noKeys) KeyToString([]byte) string   { return "" }
+func (noKeys) ValueToString([]byte) string { return "" }
+
+// pages checks that the pages in use and the free ones, of which the list has so many, fill the
+// file.
+func (c *checker) pages(free int) error {
+	last := int(c.tx.Size()/pageSize) - 1
+	for id := 2; id <= last; id++ { // after the meta pages, of which one may be damaged
+		p, err := c.tx.Page(id)
+		if err != nil {
+			return err
+		}
+		switch p.Type {
+		case "free":
+			free--
+			continue
+		case "branch", "leaf", "freelist":
+		default:
+			return damaged("page %d: it has no use", id)
+		}
+		if p.OverflowCount > last-id {
+			return damaged("page %d: beyond the last one, %d", id, last)
+		}
+		id += p.OverflowCount
+	}
+	if free != 0 {
+		return damaged("the list of free pages is wrong by %d pages", free)
+	}
+	return nil
+}
+
+// tables compares all tables with the state.
 func (c *checker) tables() (state, error) {
-	roots := make(map[Table][]byte, tableCount+1)
-	err := c.tree(c.meta.root, nil, nil, 0, func(key, value []byte, flags uint32) error {
-		if flags != bucketFlag || len(value) < bucketHeader {
+	var names int
+	err := c.walk(c.tx, func(key, value []byte) error {
+		if value != nil {
 			return damaged("%q is not a table", key)
 		}
-		roots[Table(key)] = bytes.Clone(value)
+		names++
 		return nil
 	})
 	if err != nil {
 		return state{}, err
 	}
-	s, err := c.state(roots)
+	s, err := c.state()
 	if err != nil {
 		return state{}, err
 	}
 	for i, t := range tables() {
-		found, err := c.digest(t, roots[t])
+		var found digest
+		err := c.table(t, func(_, _ []byte) { found.add(c.fingerprint()) })
 		if err != nil {
 			return state{}, err
 		}
@@ -69,20 +137,17 @@ func (c *checker) tables() (state, error) {
 			return state{}, damaged("table %s: its records are not those of the last commit", t)
 		}
 	}
-	if len(roots) != tableCount+1 {
-		return state{}, damaged("it has %d tables instead of %d", len(roots), tableCount+1)
+	if names != tableCount+1 {
+		return state{}, damaged("it has %d tables instead of %d", names, tableCount+1)
 	}
 	return s, nil
 }
 
 // state reads the bucket of this package, the format first: all else may have another meaning
 // in another format.
-func (c *checker) state(roots map[Table][]byte) (state, error) {
+func (c *checker) state() (state, error) {
 	values := make(map[string][]byte, 2)
-	err := c.bucket(reserved, roots[reserved], func(key, value []byte) error {
-		values[string(key)] = bytes.Clone(value)
-		return nil
-	})
+	err := c.table(reserved, func(key, value []byte) { values[string(key)] = value })
 	if err != nil {
 		return state{}, err
 	}
@@ -97,177 +162,50 @@ func (c *checker) state(roots map[Table][]byte) (state, error) {
 	return decodeState(values[string(stateKey())])
 }
 
-// digest sums up the records of a table in the file.
-func (c *checker) digest(t Table, root []byte) (digest, error) {
-	var d digest
-	err := c.bucket(t, root, func(_, _ []byte) error {
-		d.add(c.fingerprint())
-		return nil
-	})
-	return d, err
-}
-
-// bucket calls fn for each record of a table, with the record in the sealer.
-func (c *checker) bucket(t Table, root []byte, fn func(key, value []byte) error) error {
-	if root == nil {
+// table calls fn for each record of a table, with the record in the sealer.
+func (c *checker) table(t Table, fn func(key, value []byte)) error {
+	b := c.tx.Bucket([]byte(t))
+	if b == nil {
 		return damaged("table %s is missing", t)
 	}
-	each := func(key, sealed []byte, flags uint32) error {
-		if flags != 0 {
-			return damaged("table %s, key %q: not a value", t, key)
-		}
+	return c.walk(b, func(key, sealed []byte) error {
 		value, err := c.open(t, key, sealed)
-		if err != nil {
-			return err
+		if err == nil {
+			fn(key, value)
 		}
-		return fn(key, value)
-	}
-	if id := binary.NativeEndian.Uint64(root); id != 0 {
-		return c.tree(id, nil, nil, 0, each)
-	}
-	// A small bucket is a page inside its value.
-	p, err := parsePage(root[bucketHeader:])
-	if err != nil {
-		return damaged("table %s: %w", t, err)
-	}
-	if p.id != 0 || p.kind != leafPage {
-		return damaged("table %s: not a table", t)
-	}
-	return c.leaf(p, nil, nil, each)
-}
-
-// tree walks the pages below id, whose keys are at least low and below high.
-func (c *checker) tree(id uint64, low, high []byte, depth int, fn func(key, value []byte, flags uint32) error) error {
-	if depth > maxDepth {
-		return damaged("page %d: the tree does not end", id)
-	}
-	p, err := c.page(id)
-	if err != nil {
 		return err
-	}
-	switch p.kind {
-	case leafPage:
-		return c.leaf(p, low, high, fn)
-	case branchPage:
-		return c.branch(p, low, high, depth, fn)
-	}
-	return damaged("page %d: neither a branch nor a leaf", id)
+	})
 }
 
-func (c *checker) leaf(p page, low, high []byte, fn func(key, value []byte, flags uint32) error) error {
-	for i := range p.count {
-		flags, key, value, err := p.leafElement(i)
-		if err != nil {
+// walk calls fn for each element of a tree. The keys rise, so a tree that leads back to a page
+// before ends. Each key is also searched, which touches all keys of branches.
+func (c *checker) walk(tree interface{ Cursor() *bbolt.Cursor }, fn func(key, value []byte) error) error {
+	var last []byte
+	next, search := tree.Cursor(), tree.Cursor()
+	for key, value := next.First(); key != nil; key, value = next.Next() {
+		if len(key) == 0 || len(key) > bbolt.MaxKeySize || int64(len(value)) > c.size {
+			return damaged("a key of %d bytes with a value of %d", len(key), len(value))
+		}
+		if last != nil && bytes.Compare(last, key) >= 0 {
+			return damaged("key %q is out of order", key)
+		}
+		if found, _ := search.Seek(key); !bytes.Equal(found, key) {
+			return damaged("key %q cannot be found", key)
+		}
+		if err := fn(key, value); err != nil {
 			return err
 		}
-		if !inOrder(low, key, high, i == 0) {
-			return damaged("page %d: key %d is out of order", p.id, i)
-		}
-		if err := fn(key, value, flags); err != nil {
-			return err
-		}
-		low = key
+		last = key
 	}
 	return nil
 }
 
-func (c *checker) branch(p page, low, high []byte, depth int, fn func(key, value []byte, flags uint32) error) error {
-	if p.count == 0 {
-		return damaged("page %d: a branch without leaves", p.id)
-	}
-	for i := range p.count {
-		key, child, err := p.branchElement(i)
-		if err != nil {
-			return err
-		}
-		if !inOrder(low, key, high, i == 0) {
-			return damaged("page %d: key %d is out of order", p.id, i)
-		}
-		next := high
-		if i+1 < p.count {
-			next, _, err = p.branchElement(i + 1)
-			if err != nil {
-				return err
-			}
-		}
-		if err := c.tree(child, key, next, depth+1, fn); err != nil {
-			return err
-		}
-		low = key
-	}
-	return nil
-}
-
-// inOrder reports whether key is after low (the first of a page may equal it) and
-// before high; nil is no bound.
-func inOrder(low, key, high []byte, first bool) bool {
-	if low != nil {
-		if d := bytes.Compare(low, key); d > 0 || d == 0 && !first {
-			return false
+// notOpened returns ErrCorrupt for the errors with which bbolt refuses a file.
+func notOpened(err error) error {
+	for _, refusal := range []error{berrors.ErrInvalid, berrors.ErrVersionMismatch, berrors.ErrChecksum} {
+		if errors.Is(err, refusal) {
+			return damaged("it has no meta page: not a data file, or overwritten")
 		}
 	}
-	return len(key) > 0 && (high == nil || bytes.Compare(key, high) < 0)
-}
-
-// freelist reads the list of free pages, and checks that every page is in use or free.
-func (c *checker) freelist() error {
-	p, err := c.page(c.meta.freelist)
-	if err != nil {
-		return err
-	}
-	ids, ok := p.freeIDs()
-	if !ok {
-		return damaged("page %d: not a list of free pages", c.meta.freelist)
-	}
-	for ; len(ids) > 0; ids = ids[8:] {
-		if err := c.take(binary.NativeEndian.Uint64(ids), 1); err != nil {
-			return err
-		}
-	}
-	for id, seen := range c.seen {
-		if !seen {
-			return damaged("page %d: neither in use nor free", id)
-		}
-	}
-	return nil
-}
-
-// take records that n pages from id on have a use.
-func (c *checker) take(id, n uint64) error {
-	if id >= c.meta.pages || n > c.meta.pages-id {
-		return damaged("page %d: beyond the last one, %d", id, c.meta.pages-1)
-	}
-	for i := id; i < id+n; i++ {
-		if c.seen[i] {
-			return damaged("page %d: in use twice", i)
-		}
-		c.seen[i] = true
-	}
-	return nil
-}
-
-// page reads a page and its overflow pages.
-func (c *checker) page(id uint64) (page, error) {
-	if id >= c.meta.pages {
-		return page{}, damaged("page %d: beyond the last one, %d", id, c.meta.pages-1)
-	}
-	b := make([]byte, pageSize)
-	if _, err := c.r.ReadAt(b, int64(id)*pageSize); err != nil { //nolint:gosec // below the file's size
-		return page{}, damaged("page %d cannot be read: %w", id, err)
-	}
-	more := uint64(binary.NativeEndian.Uint32(b[12:]))
-	if err := c.take(id, more+1); err != nil {
-		return page{}, err
-	}
-	if more > 0 {
-		b = make([]byte, (more+1)*pageSize)
-		if _, err := c.r.ReadAt(b, int64(id)*pageSize); err != nil { //nolint:gosec // below the file's size
-			return page{}, damaged("page %d cannot be read: %w", id, err)
-		}
-	}
-	p, err := parsePage(b)
-	if err == nil && p.id != id {
-		err = damaged("page %d: it says it is page %d", id, p.id)
-	}
-	return p, err
+	return err
 }

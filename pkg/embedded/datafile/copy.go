@@ -75,7 +75,7 @@ func (f *File) compact(stop <-chan struct{}) (*handle, error) {
 	if err != nil {
 		return nil, err
 	}
-	h, s, err := build(stop, file, tx)
+	h, s, err := build(stop, file, tx, f.state.commit)
 	if err == nil && s.digests != f.state.digests {
 		err = damaged("its records are not those of the last commit")
 	}
@@ -103,20 +103,20 @@ func (f *File) compact(stop <-chan struct{}) (*handle, error) {
 }
 
 // build turns an empty file into a whole one, and returns it when it is on disk. It has the records
-// of from, if there are any.
-func build(stop <-chan struct{}, file *os.File, from *bbolt.Tx) (_ *handle, _ state, err error) {
+// of from, if there are any, and the commit after the given one.
+func build(stop <-chan struct{}, file *os.File, from *bbolt.Tx, commit uint64) (_ *handle, _ state, err error) {
 	defer caught(&err)
 	db, err := openDB(file, false)
 	if err != nil {
 		return nil, state{}, fullOr(err)
 	}
 	db.NoSync, db.NoGrowSync = true, true // no process reads it before it is complete
-	w := &rebuild{db: db, from: from}
+	w := &rebuild{db: db, from: from, state: state{commit: commit}}
 	if err := w.run(stop); err != nil {
 		return nil, state{}, errors.Join(fullOr(err), db.Close())
 	}
 	db.NoSync, db.NoGrowSync = false, false
-	if err := errors.Join(writeMark(file, w.state.commit%2, w.state.commit), file.Sync()); err != nil {
+	if err := file.Sync(); err != nil {
 		return nil, state{}, errors.Join(fullOr(err), db.Close())
 	}
 	return &handle{db: db, file: file}, w.state, nil
@@ -232,6 +232,14 @@ func install(dir string) error {
 		return err
 	}
 	return syncDir(dir)
+}
+
+// installOther is install of a file that does not continue the commits of the one in its place.
+func installOther(dir string) error {
+	if err := clearMark(dir); err != nil {
+		return err
+	}
+	return install(dir)
 }
 
 // removeNew removes a file under construction, unless another process has it.

@@ -59,7 +59,7 @@ func TestCopyWhileOthersWrite(t *testing.T) {
 		before := f.Stats().Commits
 		image := backup(t, f)
 		after := f.Stats().Commits
-		got, err := b.open(t, image)
+		got, err := b.open(t, image, 0)
 		if err != nil {
 			t.Fatal(err)
 		}

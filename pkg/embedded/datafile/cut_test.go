@@ -16,11 +16,20 @@ import (
 
 const sector = 512
 
-// snapshot is a file between two commits, and its records.
+// The layout of bbolt's pages, for damage at certain places.
+const (
+	pageHeader   = 16
+	elementSize  = 16
+	metaSize     = 64
+	freelistPage = 0x10
+)
+
+// snapshot is a file between two commits, its records, and its mark.
 type snapshot struct {
-	image  []byte
-	dump   map[string]string
-	commit uint64
+	image    []byte
+	dump     map[string]string
+	commit   uint64
+	metaPage int // that this commit wrote, 0 or 1
 }
 
 func snap(t *testing.T, f *File) snapshot {
@@ -29,7 +38,15 @@ func snap(t *testing.T, f *File) snapshot {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return snapshot{image: image, dump: mustDump(t, f), commit: f.state.commit}
+	if made := readMark(f.dir); made != f.state.commit {
+		t.Fatalf("the mark is of commit %d, want %d", made, f.state.commit)
+	}
+	_, btx, err := f.beginView()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer rollback(btx)
+	return snapshot{image: image, dump: mustDump(t, f), commit: f.state.commit, metaPage: btx.ID() % 2}
 }
 
 // random logs the seed, which reproduces the run.
@@ -79,14 +96,17 @@ func history(t *testing.T, r *rand.Rand, commits int) []snapshot {
 type bench struct {
 	dir   string
 	count int
+	late  int // damage that only later changes revealed
 }
 
-// open returns the records that Open finds in an image. Some of the images that open are also read
+// open returns the records that Open finds in an image, beside a mark. Some of the images that open are also read
 // by key, changed and opened again. That fails if pages in use were treated as free.
-func (b *bench) open(t *testing.T, image []byte) (map[string]string, error) {
+func (b *bench) open(t *testing.T, image []byte, mark uint64) (map[string]string, error) {
 	t.Helper()
 	b.count++
-	if err := os.WriteFile(filepath.Join(b.dir, fileName), image, 0o600); err != nil {
+	err := errors.Join(os.WriteFile(filepath.Join(b.dir, fileName), image, 0o600),
+		os.WriteFile(filepath.Join(b.dir, markerName), append([]byte(markerText), encodeMark(mark)...), 0o600))
+	if err != nil {
 		t.Fatal(err)
 	}
 	f, err := Open(b.dir, Options{})
@@ -102,13 +122,17 @@ func (b *bench) open(t *testing.T, image []byte) (map[string]string, error) {
 	want := maps.Clone(found)
 	for i := range 20 {
 		key, value := fmt.Sprintf("later/%d", i), string(bytes.Repeat([]byte("x"), 500))
-		put(t, f, Audit, key, value)
+		err = errors.Join(err, f.Update(func(tx *Tx) error { return tx.Put(Audit, []byte(key), []byte(value)) }))
 		want["audit/"+key] = value
 	}
-	if err := f.Close(); err != nil {
-		t.Fatal(err)
+	var again *File
+	if err = errors.Join(err, f.Close()); err == nil {
+		again, err = Open(b.dir, Options{})
 	}
-	again, err := Open(b.dir, Options{})
+	if errors.Is(err, ErrCorrupt) {
+		b.late++
+		return nil, err
+	}
 	if err != nil {
 		t.Fatalf("opened, but not again after changes: %v", err)
 	}
@@ -153,6 +177,7 @@ func get(t *testing.T, f *File, records map[string]string) {
 type cut struct {
 	name          string
 	image         []byte
+	mark          uint64
 	before, after bool
 }
 
@@ -163,32 +188,22 @@ type cut struct {
 //	write pages, fdatasync    free ones only: any of their sectors are there
 //	write meta, fdatasync     all data is there; of the meta page any sectors, and,
 //	                          for a disk worse than that, any part of them
-//	write the mark            all is there; the mark, or not yet: it is synced with
-//	                          the pages of the next commit, so the mark of the
-//	                          commit before is one of the unsynced sectors above
+//	write the mark            all is there; the mark, or an older one: it is not synced
 //
 // and there is no other write, so these are all the states.
 func cuts(r *rand.Rand, before, after snapshot) []cut {
-	metaPage := int(after.commit % 2)
-	data, metaSectors, _ := changes(before, after)
+	metaPage := after.metaPage
+	data, metaSectors := changes(before, after)
 	var states []cut
 	add := func(name string, image []byte, isBefore, isAfter bool) {
-		states = append(states, cut{name, image, isBefore, isAfter})
+		mark := before.commit - uint64(r.IntN(2))
+		states = append(states, cut{name, image, mark, isBefore, isAfter})
 	}
 	longer := append(bytes.Clone(before.image), make([]byte, len(after.image)-len(before.image))...)
-	unmarked := func(image []byte, page int) []byte {
-		image = bytes.Clone(image)
-		clear(image[page*pageSize+markOffset:][:markSize])
-		return image
-	}
 	add("nothing", before.image, true, false)
 	add("grown", longer, true, false)
-	for i, set := range subsets(r, len(data), 40) {
-		image := overlay(longer, after.image, data, set)
-		if i%2 == 0 { // the mark of the commit before is beside the page of this one
-			image = unmarked(image, metaPage)
-		}
-		add(fmt.Sprintf("sectors %v of %d", set, len(data)), image, true, false)
+	for _, set := range subsets(r, len(data), 40) {
+		add(fmt.Sprintf("sectors %v of %d", set, len(data)), overlay(longer, after.image, data, set), true, false)
 	}
 	complete := overlay(longer, after.image, data, all(len(data)))
 	for _, set := range subsets(r, len(metaSectors), 16) {
@@ -200,13 +215,12 @@ func cuts(r *rand.Rand, before, after snapshot) []cut {
 		copy(torn[from:to], after.image[from:to])
 		add(fmt.Sprintf("meta torn at %d", to-from), torn, true, true)
 	}
-	add("not marked", unmarked(after.image, 1-metaPage), false, true)
-	add("all", after.image, false, true)
-	return states
+	add("not marked", after.image, false, true)
+	return append(states, cut{"all", after.image, after.commit, false, true})
 }
 
-// changes lists the sectors that differ: of data, of the meta page, of the mark.
-func changes(before, after snapshot) (data, metaPage, mark []int) {
+// changes lists the sectors that differ: of data, and of the meta pages.
+func changes(before, after snapshot) (data, metaPages []int) {
 	for at := 0; at < len(after.image); at += sector {
 		old := make([]byte, sector)
 		if at < len(before.image) {
@@ -216,13 +230,11 @@ func changes(before, after snapshot) (data, metaPage, mark []int) {
 		case bytes.Equal(old, after.image[at:at+sector]):
 		case page >= 2:
 			data = append(data, at)
-		case page == int(after.commit%2):
-			metaPage = append(metaPage, at)
 		default:
-			mark = append(mark, at)
+			metaPages = append(metaPages, at)
 		}
 	}
-	return data, metaPage, mark
+	return data, metaPages
 }
 
 func all(n int) []int {
@@ -269,11 +281,11 @@ func TestPowerCutAtEveryCommit(t *testing.T) {
 	b := bench{dir: memory(t)}
 	for i, after := range snaps[1:] {
 		before := snaps[i]
-		if _, _, mark := changes(before, after); len(mark) != 1 {
-			t.Fatalf("commit %d: %d sectors beside the meta page changed, want 1, its mark", i+1, len(mark))
+		if _, meta := changes(before, after); len(meta) != 1 || meta[0]/pageSize != after.metaPage {
+			t.Fatalf("commit %d: sectors at %v changed, want one of meta page %d", i+1, meta, after.metaPage)
 		}
 		for _, c := range cuts(r, before, after) {
-			got, err := b.open(t, c.image)
+			got, err := b.open(t, c.image, c.mark)
 			if err != nil {
 				t.Fatalf("commit %d, %s: %v", i+1, c.name, err)
 			}

@@ -11,7 +11,7 @@
 //	ratelimit.db.new                a file under construction; a leftover is removed
 //	ratelimit.db.20060102T1504…Z    the file before a restore
 //	ratelimit.pid                   the process that has the directory open
-//	ratelimit.made                  marks a directory that has had a ratelimit.db
+//	ratelimit.made                  marks a directory that has had a ratelimit.db, and its last commit
 //
 // One process at a time has it open. A second one gets an error with the id of the first. A lock on
 // ratelimit.db decides, which ends with the process in any case. ratelimit.pid is for the message
@@ -32,16 +32,27 @@
 //
 // Every value has a CRC-32C over table, key and value. Every table has a digest, written with each
 // transaction: the number of its records and the sum of their SHA-256, cut to 128 bits. The digests
-// have the number of the transaction. Each finished transaction is marked outside of bbolt's pages.
-// So neither a page nor the last transaction can be reverted unnoticed.
+// have the number of the transaction. Each finished transaction is marked in ratelimit.made. So
+// neither a page nor the last transaction can be reverted unnoticed.
 //
-// Open reads the whole file before bbolt follows any of its pointers. It checks all of this, the
-// order of the trees, and that each page has one use. A million records of 120 bytes (151 MiB) take
-// 0.5 s if the kernel has them in memory, on an AMD EPYC with SHA instructions. Otherwise the disk
-// is the limit. Get and Each check each value again.
+// Open reads the whole file through bbolt, and checks all of this. bbolt checks the order of the
+// trees, and that each page has one use. A page that cannot be read, or leads to none, ends in
+// ErrCorrupt. Get and Each check each value again. A million records of 120 bytes (151 MiB) take
+// 0.6 s if the kernel has them in memory, on an AMD EPYC with SHA instructions. Otherwise the disk is
+// the limit.
 //
-// Two kinds of damage cannot be detected: a file that was reverted to an older state as a whole,
-// and the loss of the last transaction's meta page together with its mark.
+// Three kinds of damage are not detected by Open:
+//
+//   - The file and ratelimit.made, both reverted to an older state.
+//   - The loss of the last transaction's meta page together with its mark. The mark reaches the
+//     disk some seconds after the transaction, or with Close. A power cut before that loses it.
+//   - A key in a branch page, changed to another one that still separates the records below it. The
+//     records are all there. A later change of these records may end in ErrCorrupt, or the next
+//     Open.
+//
+// One kind ends the process in place of an error: a branch page whose first pointer was changed to
+// the number of a page above it. bbolt follows such a circle until the memory is used up. No record
+// is read as missing then, and none is served.
 //
 // # When the disk fails
 //

@@ -106,7 +106,10 @@ func spaceless(err error) error {
 // caught converts a panic of bbolt, or a page of the mapped file that cannot be read, into
 // ErrCorrupt. It must be deferred itself.
 func caught(err *error) {
-	if p := recover(); p != nil {
+	p := recover()
+	if fault, ok := p.(interface{ Addr() uintptr }); ok && fault.Addr() != 0 {
+		*err = damaged("a page cannot be read: it was cut off, or a page that leads to it was overwritten")
+	} else if p != nil {
 		*err = damaged("%v", p)
 	}
 }

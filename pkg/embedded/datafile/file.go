@@ -1,10 +1,12 @@
 package datafile
 
 import (
+	"errors"
 	"log/slog"
 	"math"
 	"os"
 	"path/filepath"
+	"runtime/debug"
 	"sync"
 	"sync/atomic"
 	"syscall"
@@ -14,6 +16,8 @@ import (
 )
 
 const (
+	// pageSize is the size of the pages of every file, on any machine, so that backups can move.
+	pageSize = 4096
 	// mapped is the address space of a writable file. A larger file can grow only while there is no
 	// reader. The same is true of any file if the system allows less address space.
 	mapped = min(16<<30, math.MaxInt>>2)
@@ -26,6 +30,7 @@ type File struct {
 	dir      string
 	readOnly bool
 	log      *slog.Logger
+	mark     *os.File               // nil = none can be written
 	current  atomic.Pointer[handle] // Compact replaces it
 
 	writing sync.Mutex // locked during a whole change, and by Compact
@@ -44,9 +49,20 @@ type handle struct {
 	file *os.File
 }
 
+// close unlocks and closes the file. bbolt alone does not unlock one that is read-only: see unlock.
+func (h *handle) close() error {
+	_ = syscall.Flock(int(h.file.Fd()), syscall.LOCK_UN)
+	return h.db.Close()
+}
+
 // openDB opens a locked file with bbolt, which closes it in the end.
 func openDB(file *os.File, readOnly bool) (db *bbolt.DB, err error) {
-	defer caught(&err)
+	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
+	defer func() {
+		if p := recover(); p != nil { // of the list of free pages
+			err = damaged("it was cut off or overwritten: %v", p)
+		}
+	}()
 	o := &bbolt.Options{
 		PageSize:        pageSize,
 		FreelistType:    bbolt.FreelistMapType,
@@ -60,7 +76,10 @@ func openDB(file *os.File, readOnly bool) (db *bbolt.DB, err error) {
 	}
 	db, err = bbolt.Open(file.Name(), 0o600, o)
 	if err != nil {
-		return nil, err
+		return nil, notOpened(err)
+	}
+	if size := db.Info().PageSize; size != pageSize {
+		return nil, errors.Join(damaged("its pages have %d bytes", size), db.Close())
 	}
 	db.AllocSize = growth
 	return db, nil
@@ -82,6 +101,12 @@ func (f *File) usable() error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return describe(f.path(), f.failed)
+}
+
+func (f *File) closed() bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return errors.Is(f.failed, ErrClosed)
 }
 
 // fail makes err the error of every further call, unless there is one already.

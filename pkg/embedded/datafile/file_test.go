@@ -201,13 +201,13 @@ func TestACopyIsAWholeFile(t *testing.T) {
 	if _, err := f.WriteTo(&backup); err != nil {
 		t.Fatal(err)
 	}
-	for _, lost := range []string{"nothing", "page 0", "page 1"} {
+	for _, lost := range []string{"nothing", "state 0", "state 1"} {
 		image := bytes.Clone(backup.Bytes())
 		switch lost {
-		case "page 0":
-			clear(image[:pageSize])
-		case "page 1":
-			clear(image[pageSize : 2*pageSize])
+		case "state 0":
+			clear(image[pageHeader:pageSize])
+		case "state 1":
+			clear(image[pageSize+pageHeader : 2*pageSize])
 		}
 		dir := t.TempDir()
 		if err := os.WriteFile(filepath.Join(dir, fileName), image, 0o600); err != nil {

@@ -214,3 +214,42 @@ func TestMovedDirectoryLeavesTheNextOneAlone(t *testing.T) {
 		t.Errorf("the second's file has %q", got)
 	}
 }
+
+// An older copy of the file is refused in place of the newer one. Restore accepts it.
+func TestOlderFileIsRefused(t *testing.T) {
+	dir := t.TempDir()
+	path := filepath.Join(dir, fileName)
+	f := open(t, dir)
+	put(t, f, Meta, "k", "old")
+	older := backup(t, f)
+	put(t, f, Meta, "k", "new")
+	if err := errors.Join(f.Compact(nil), f.Close(), os.WriteFile(path, older, 0o600)); err != nil {
+		t.Fatal(err)
+	}
+	for _, readOnly := range []bool{false, true} {
+		if _, err := Open(dir, Options{ReadOnly: readOnly}); !errors.Is(err, ErrCorrupt) {
+			t.Errorf("an older file, read-only %t: %v, want ErrCorrupt", readOnly, err)
+		}
+	}
+	if _, err := Verify(path); !errors.Is(err, ErrCorrupt) {
+		t.Errorf("Verify of an older file: %v, want ErrCorrupt", err)
+	}
+	if err := Restore(dir, bytes.NewReader(older)); err != nil {
+		t.Fatal(err)
+	}
+	f = open(t, dir)
+	if got := mustDump(t, f)["meta/k"]; got != "old" {
+		t.Errorf("after a restore: %q, want old", got)
+	}
+	if err := errors.Join(f.Close(), os.Remove(path)); err != nil {
+		t.Fatal(err)
+	}
+	f, err := Open(dir, Options{New: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := f.Close(); err != nil {
+		t.Fatal(err)
+	}
+	open(t, dir)
+}

@@ -57,48 +57,36 @@ func Open(dir string, o Options) (*File, error) {
 		if err := writePID(dir); err != nil {
 			f.log.Warn("the process id cannot be written: other processes cannot report the owner of the directory", "error", err)
 		}
-		if err := mark(dir); err != nil {
+		f.mark, err = openMarker(dir, f.state.commit)
+		if err != nil {
 			f.log.Warn("the marker cannot be written: a later start cannot detect a missing data file", "error", err)
 		}
 		return f, nil
 	}
 }
 
-// openExisting locks the file, and checks it before bbolt reads it.
+// openExisting locks the file, checks and opens it.
 func (f *File) openExisting(flags, how int) error {
 	file, err := lock(f.dir, fileName, flags, how)
 	if err != nil {
 		return err
 	}
-	if err := f.attach(file); err != nil {
-		_ = unlock(file)
+	h, s, err := openChecked(file, f.readOnly)
+	if err != nil {
 		return describe(f.path(), err)
 	}
-	return nil
-}
-
-func (f *File) attach(file *os.File) error {
-	info, err := file.Stat()
-	if err != nil {
-		return err
-	}
-	h, s, err := check(file, info.Size())
-	if err != nil {
-		return err
-	}
-	if !f.readOnly {
+	err = s.notBefore(f.dir)
+	if err == nil && !f.readOnly {
 		// The contents and the name may so far be in the kernel's memory only. A process that was
 		// killed while it created a file leaves it so.
-		if err := errors.Join(writeMark(file, h.page, h.commit), file.Sync(), removeNew(f.dir), syncDir(f.dir)); err != nil {
-			return err
-		}
+		err = errors.Join(file.Sync(), removeNew(f.dir), syncDir(f.dir))
 	}
-	db, err := openDB(file, f.readOnly)
 	if err != nil {
-		return err
+		_ = h.close()
+		return describe(f.path(), err)
 	}
 	f.state = s
-	f.current.Store(&handle{db: db, file: file})
+	f.current.Store(h)
 	return nil
 }
 
@@ -113,9 +101,9 @@ func (f *File) create() error {
 		_ = unlock(file)
 		return fs.ErrExist
 	}
-	h, s, err := build(nil, file, nil)
+	h, s, err := build(nil, file, nil, 0)
 	if err == nil {
-		if err = install(f.dir); err != nil {
+		if err = installOther(f.dir); err != nil {
 			_ = h.db.Close()
 		}
 	}
@@ -133,10 +121,7 @@ func (f *File) create() error {
 func (f *File) Close() error {
 	f.writing.Lock()
 	defer f.writing.Unlock()
-	f.mu.Lock()
-	closed := errors.Is(f.failed, ErrClosed)
-	f.mu.Unlock()
-	if closed {
+	if f.closed() {
 		return describe(f.path(), ErrClosed)
 	}
 	h := f.current.Load()
@@ -144,12 +129,13 @@ func (f *File) Close() error {
 	f.mu.Lock()
 	f.failed = ErrClosed
 	f.mu.Unlock()
-	if f.readOnly {
-		_ = syscall.Flock(int(h.file.Fd()), syscall.LOCK_UN) // as unlock; bbolt only closes it
-	} else if present {
+	if present && !f.readOnly {
 		_ = os.Remove(filepath.Join(f.dir, pidName)) // it is for messages only, and no process has the file open now
 	}
-	if err := h.db.Close(); err != nil {
+	if f.mark != nil {
+		_ = errors.Join(f.mark.Sync(), f.mark.Close()) // without it only damage is noticed less
+	}
+	if err := h.close(); err != nil {
 		return fmt.Errorf("%s: close: %w", f.path(), err)
 	}
 	return nil

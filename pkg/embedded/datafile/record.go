@@ -115,7 +115,8 @@ func (d *digest) remove(f fingerprint) {
 	d.sum[1] -= f[1]
 }
 
-// state is written by every transaction: its number, and the digests of the tables.
+// state is written by every transaction: the number of commits, which also a compacted file
+// continues, and the digests of the tables.
 type state struct {
 	commit  uint64
 	digests [tableCount]digest

@@ -27,7 +27,6 @@ func Verify(path string) (Summary, error) {
 	if err != nil {
 		return Summary{}, err
 	}
-	defer unlock(file) //nolint:errcheck // nothing was written through it
 	s, err := verify(file)
 	if errors.Is(err, ErrCorrupt) { // without the advice to restore a backup, since this may be one
 		return Summary{}, fmt.Errorf("%s %w", path, err)
@@ -38,13 +37,17 @@ func Verify(path string) (Summary, error) {
 	return s, nil
 }
 
+// verify checks a file, and closes it.
 func verify(file *os.File) (Summary, error) {
-	info, err := file.Stat()
+	h, s, err := openChecked(file, true)
 	if err != nil {
 		return Summary{}, err
 	}
-	_, s, err := check(file, info.Size())
-	if err != nil {
+	if dir, name := filepath.Split(file.Name()); name == fileName {
+		err = s.notBefore(dir)
+	}
+	info, statErr := file.Stat()
+	if err = errors.Join(err, statErr, h.close()); err != nil {
 		return Summary{}, err
 	}
 	return Summary{Bytes: info.Size(), Records: s.records()}, nil
@@ -71,26 +74,29 @@ func Restore(dir string, from io.Reader) error {
 	if err != nil {
 		return err
 	}
-	defer unlock(file) //nolint:errcheck // synced, or of no use
-	if err := receive(file, from); err != nil {
+	h, err := receive(file, from)
+	if err != nil {
 		return errors.Join(fmt.Errorf("the backup cannot be restored, %s is unchanged: %w", dir, err), os.Remove(file.Name()))
 	}
+	defer h.close() //nolint:errcheck // synced, or of no use
 	if err := replace(dir, old); err != nil {
 		return errors.Join(fmt.Errorf("restore to %s: %w", dir, err), os.Remove(file.Name()))
 	}
 	return nil
 }
 
-// receive writes the backup to a file, and checks it.
-func receive(file *os.File, from io.Reader) error {
-	if _, err := io.Copy(file, from); err != nil {
-		return fullOr(err)
+// receive writes the backup to a file, checks it, and returns it open: its lock continues. After an
+// error the file is closed.
+func receive(file *os.File, from io.Reader) (*handle, error) {
+	_, err := io.Copy(file, from)
+	if err == nil {
+		err = file.Sync()
 	}
-	if err := file.Sync(); err != nil {
-		return fullOr(err)
+	if err != nil {
+		return nil, errors.Join(fullOr(err), unlock(file))
 	}
-	_, err := verify(file)
-	return err
+	h, _, err := openChecked(file, false)
+	return h, err
 }
 
 // replace keeps the old file under another name and puts the new one in its place. The place is
@@ -105,5 +111,5 @@ func replace(dir string, old *os.File) error {
 	} else if _, err := os.Lstat(path); err == nil {
 		return &InUseError{Dir: dir, PID: readPID(dir)} // another process has just created it
 	}
-	return install(dir)
+	return installOther(dir)
 }

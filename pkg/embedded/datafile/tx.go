@@ -38,19 +38,21 @@ func (f *File) Update(fn func(*Tx) error) error {
 	h := f.current.Load()
 	btx, err := begin(h.db, true)
 	if err != nil {
-		return f.lost(err)
+		return f.lost(err, 0)
 	}
 	defer rollback(btx)
 	tx := &Tx{tx: btx, seal: &f.seal, state: f.state, writable: true}
 	if err := f.outcome(tx, fn(tx)); err != nil {
 		return err
 	}
-	started := time.Now()
+	started, id := time.Now(), btx.ID()
 	if err := tx.commit(); err != nil {
-		return f.lost(err)
+		return f.lost(err, id)
 	}
-	if err := writeMark(h.file, tx.state.commit%2, tx.state.commit); err != nil {
-		f.log.Warn("the commit is on disk, but its marker cannot be written: damage to it may go undetected", "error", err)
+	if f.mark != nil {
+		if err := writeMark(f.mark, tx.state.commit); err != nil {
+			f.log.Warn("the commit is on disk, but its marker cannot be written: damage to it may go undetected", "error", err)
+		}
 	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -59,21 +61,28 @@ func (f *File) Update(fn func(*Tx) error) error {
 	return nil
 }
 
-// lost returns the error of a failed commit. Without space, no page of the state before was
+// lost returns the error of a failed commit of a transaction. Without space, no page of the state before was
 // changed, and bbolt drops the new pages. Any other failure, such as a failed fsync, leaves the
 // state of the disk open: the kernel reports it once, and then treats the pages as written.
-func (f *File) lost(err error) error {
-	h := f.current.Load()
-	if cause := spaceless(err); cause != nil {
-		if now, headErr := readHead(h.file); headErr == nil && now.commit == f.state.commit {
-			return describe(f.path(), fmt.Errorf("%w: %w", ErrFull, cause))
-		}
+func (f *File) lost(err error, id int) error {
+	if cause := spaceless(err); cause != nil && f.precedes(id) {
+		return describe(f.path(), fmt.Errorf("%w: %w", ErrFull, cause))
 	}
 	if !errors.Is(err, ErrCorrupt) {
 		err = fmt.Errorf("%w: %w", ErrUncertain, err)
 	}
 	f.fail(err)
 	return describe(f.path(), err)
+}
+
+// precedes reports whether the file has the state before a transaction.
+func (f *File) precedes(id int) bool {
+	_, tx, err := f.beginView()
+	if err != nil {
+		return false
+	}
+	defer rollback(tx)
+	return tx.ID() == id-1
 }
 
 // View calls fn with a state between two transactions, which does not change during the call. A
@@ -131,7 +140,7 @@ func rollback(tx *bbolt.Tx) {
 // commit writes the state with the changes.
 func (tx *Tx) commit() (err error) {
 	defer caught(&err)
-	tx.state.commit = uint64(tx.tx.ID()) //nolint:gosec // a transaction id is positive
+	tx.state.commit++
 	if err := tx.tx.Bucket([]byte(reserved)).Put(stateKey(), tx.seal.seal(reserved, stateKey(), tx.state.encode())); err != nil {
 		return err
 	}
