@@ -475,8 +475,7 @@ func (ch *changing) modesOf() []string {
 	return []string{modeGroupCommit, modeLeases}
 }
 
-// The documentation has each change, and the file of changes a row of each mode and latency. The table of
-// the page is that of the file.
+// The documentation has each change, and the file of changes a row of each mode and latency.
 func TestThePageHasAllChanges(t *testing.T) {
 	text, err := os.ReadFile(page)
 	if err != nil {
@@ -508,12 +507,9 @@ func TestThePageHasAllChanges(t *testing.T) {
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("rows of %s (-want +got):\n%s", changeCSV, diff)
 	}
-	if table := comparison.ChangeTable(results); !strings.Contains(string(text), table) {
-		t.Errorf("the table in %s is not of %s, which gives\n%s", page, changeCSV, table)
-	}
 }
 
-func TestChangeTable(t *testing.T) {
+func TestChangeCSV(t *testing.T) {
 	const ms = time.Millisecond
 	results := []comparison.Change{
 		{Scenario: "raise", Mode: modeGroupCommit, Latency: ms, Force: 40 * ms, Exact: 12 * ms, Late: 0.004, Share: 1, Missing: -500},
@@ -522,13 +518,6 @@ func TestChangeTable(t *testing.T) {
 		{Scenario: "raise", Mode: modeLeases, Latency: ms, Force: 30 * ms, Late: 0.02},
 		{Scenario: "reset", Mode: modeLeases, Latency: ms, Took: time.Second, Share: 0.988, Ended: 1, Missing: 1500},
 		{Scenario: "reset", Mode: modeOneWrite, Latency: ms, Took: time.Minute},
-	}
-	want := []string{
-		"| raise | 0.050 | 0.030 |  |  | 0.012 |  | 12.3 | 2.0 |",
-		"| reset |  |  |  | 1.000 |  |  |  | 0 |",
-	}
-	if diff := cmp.Diff(want, strings.Split(strings.TrimSpace(comparison.ChangeTable(results)), "\n")[2:]); diff != "" {
-		t.Errorf("rows (-want +got):\n%s", diff)
 	}
 	text := comparison.ChangeCSV(results)
 	got, err := comparison.ParseChanges(text)

@@ -21,12 +21,7 @@ type Change struct {
 	Missing        int64         // millitokens that the bucket lacks, and nothing explains
 }
 
-const (
-	changeColumns = "change,mode,round trip from ms,in force s,reset or stop s,exact write s,late %,of the ideal,leases lost,tokens missing"
-	changeHeading = "| change | in force s: none | auto | reset, stop s: none | auto | exact write s: none | auto | late %: none | auto |"
-	// nearStore is the longest latency of a store in the table. Messages of others take longer than a call waits.
-	nearStore = 5 * time.Millisecond
-)
+const changeColumns = "change,mode,round trip from ms,in force s,reset or stop s,exact write s,late %,of the ideal,leases lost,tokens missing"
 
 // ChangeCSV returns results as comma-separated values under a heading, a row each.
 func ChangeCSV(results []Change) string {
@@ -68,41 +63,4 @@ func parseChange(row []string) (Change, error) {
 		Scenario: row[0], Mode: row[1], Latency: seconds(numbers[0] / 1000), Force: seconds(numbers[1]), Took: seconds(numbers[2]), Exact: seconds(numbers[3]),
 		Late: numbers[4] / 100, Share: numbers[5], Ended: int64(numbers[6]), Missing: int64(numbers[7] * 1000),
 	}, errors.Join(errs...)
-}
-
-// ChangeTable returns a table in Markdown with a row for each change: the worst result of each mode at those
-// latencies at which a message takes less time than a call waits.
-func ChangeTable(results []Change) string {
-	var t table
-	for len(results) > 0 {
-		n := 1
-		for n < len(results) && results[n].Scenario == results[0].Scenario && results[n].Mode == results[0].Mode {
-			n++
-		}
-		worst := worstOf(results[:n])
-		t.add(worst.Scenario, worst.Mode, []string{since(worst.Force), since(worst.Took), since(worst.Exact), percent(worst.Late)})
-		results = results[n:]
-	}
-	return t.write(changeHeading)
-}
-
-// worstOf returns the worst figures of one change in one mode.
-func worstOf(results []Change) Change {
-	worst := results[0]
-	for _, r := range results[1:] {
-		if r.Latency > nearStore {
-			continue
-		}
-		worst.Force, worst.Took, worst.Exact = max(worst.Force, r.Force), max(worst.Took, r.Took), max(worst.Exact, r.Exact)
-		worst.Late = max(worst.Late, r.Late)
-	}
-	return worst
-}
-
-// since writes a time in seconds, "" for none.
-func since(d time.Duration) string {
-	if d == 0 {
-		return ""
-	}
-	return fmt.Sprintf("%.3f", d.Seconds())
 }

@@ -5,7 +5,7 @@ package comparison_test
 import "testing"
 
 // TestChanges holds changes of a bucket under load to their bounds, each with one latency. make
-// torture has each with each latency, and so has make compare, which puts the table into docs.
+// torture has each with each latency, and so has make compare, which writes the file of docs.
 // A part of it:
 //
 //	go test -tags torture ./pkg/internal/fleet/comparison -run 'TestChanges/raise$/auto/5ms' -v
