@@ -2,6 +2,7 @@ package server
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -76,24 +77,12 @@ type AlertStats struct {
 
 // NewWebhook returns a webhook, which sends while [Webhook.Run] runs.
 func NewWebhook(cfg WebhookConfig) *Webhook {
-	if cfg.Queue <= 0 {
-		cfg.Queue = DefaultQueue
-	}
-	if cfg.Calls <= 0 {
-		cfg.Calls = DefaultCalls
-	}
-	if cfg.Timeout <= 0 {
-		cfg.Timeout = DefaultTimeout
-	}
-	if cfg.Delivery <= 0 {
-		cfg.Delivery = DefaultDelivery
-	}
-	if cfg.Pause <= 0 {
-		cfg.Pause = DefaultPause
-	}
-	if cfg.Logger == nil {
-		cfg.Logger = slog.New(slog.DiscardHandler)
-	}
+	cfg.Queue = cmp.Or(max(cfg.Queue, 0), DefaultQueue)
+	cfg.Calls = cmp.Or(max(cfg.Calls, 0), DefaultCalls)
+	cfg.Timeout = cmp.Or(max(cfg.Timeout, 0), DefaultTimeout)
+	cfg.Delivery = cmp.Or(max(cfg.Delivery, 0), DefaultDelivery)
+	cfg.Pause = cmp.Or(max(cfg.Pause, 0), DefaultPause)
+	cfg.Logger = cmp.Or(cfg.Logger, slog.New(slog.DiscardHandler))
 	client := &http.Client{
 		Transport: cfg.Transport, Timeout: cfg.Timeout,
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }, // the signature is for one receiver

@@ -117,9 +117,7 @@ func New(cfg Config) *Guard {
 	cfg.ReceiveTimeout = cmp.Or(cfg.ReceiveTimeout, DefaultReceiveTimeout)
 	cfg.MaxStreams = cmp.Or(cfg.MaxStreams, DefaultMaxStreams)
 	cfg.MaxPending = cmp.Or(cfg.MaxPending, DefaultMaxPending)
-	if cfg.Logger == nil {
-		cfg.Logger = slog.New(slog.DiscardHandler)
-	}
+	cfg.Logger = cmp.Or(cfg.Logger, slog.New(slog.DiscardHandler))
 	few := min(max(cfg.MaxStreams/halfShare/int64(cfg.MaxConnections), leastFew), mostFew)
 	return &Guard{cfg: cfg, few: few, methods: make(map[string]bool), closedOne: make(chan struct{}, 1), conns: make(map[*conn]struct{})}
 }

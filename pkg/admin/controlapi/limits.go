@@ -1,6 +1,7 @@
 package controlapi
 
 import (
+	"cmp"
 	"maps"
 	"net/http"
 	"slices"
@@ -223,9 +224,7 @@ func limitOf(name string, in api.Limit) (limiter.Limit, error) {
 	}
 	if in.MaxDebt != nil {
 		l.MaxDebt = *in.MaxDebt
-		if l.MaxDebt == 0 {
-			l.MaxDebt = limiter.NoDebt
-		}
+		l.MaxDebt = cmp.Or(l.MaxDebt, limiter.NoDebt)
 	}
 	return l, l.Validate()
 }
