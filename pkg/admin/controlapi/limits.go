@@ -71,14 +71,7 @@ func listLimits(c *call) (any, error) {
 		return nil, err
 	}
 	page, err := c.store.ListLimits(c.ctx(), c.namespace(), f, p)
-	if err != nil {
-		return nil, err
-	}
-	list := api.List[api.Limits]{Items: make([]api.Limits, 0, len(page.Items)), Next: page.Next}
-	for _, stored := range page.Items {
-		list.Items = append(list.Items, *limitsOf(stored.Ref, stored.Record))
-	}
-	return list, nil
+	return listOf(page, err, func(s *limiter.Stored) api.Limits { return *limitsOf(s.Ref, s.Record) })
 }
 
 func getLimits(c *call, ref limiter.Ref) (any, error) {
