@@ -169,10 +169,8 @@ func (w *Webhook) empty(ctx, calls context.Context) {
 func outliving(ctx context.Context) (outlives context.Context, end func()) {
 	outlives, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	unhook := context.AfterFunc(ctx, func() {
-		timer := time.NewTimer(lastCalls)
-		defer timer.Stop()
 		select {
-		case <-timer.C:
+		case <-time.After(lastCalls):
 			cancel()
 		case <-outlives.Done():
 		}
@@ -267,10 +265,8 @@ func (w *Webhook) drop(e *limiter.BudgetEvent, err error) {
 
 // wait waits until one of the contexts is done, or a pause is over: that or up to a fifth more.
 func wait(ctx, calls context.Context, pause time.Duration) {
-	timer := time.NewTimer(pause + rand.N(pause/5+1)) // #nosec G404 -- no secret
-	defer timer.Stop()
 	select {
-	case <-timer.C:
+	case <-time.After(pause + rand.N(pause/5+1)): // #nosec G404 -- no secret
 	case <-ctx.Done():
 	case <-calls.Done():
 	}

@@ -220,11 +220,9 @@ func (g *Guard) admit(c *conn) bool {
 
 // awaitPlace waits until a connection was closed, at most for a time.
 func (g *Guard) awaitPlace(most time.Duration) {
-	timer := time.NewTimer(most)
-	defer timer.Stop()
 	select {
 	case <-g.closedOne:
-	case <-timer.C:
+	case <-time.After(most):
 	}
 }
 
