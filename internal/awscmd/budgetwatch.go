@@ -1,6 +1,7 @@
 package awscmd
 
 import (
+	"cmp"
 	"context"
 	"log/slog"
 	"net/http"
@@ -53,12 +54,8 @@ var _ awslambda.Budgets = (*BudgetWatch)(nil)
 
 // OpenBudgetWatch reads the configuration, and fails where it cannot be read.
 func OpenBudgetWatch(ctx context.Context, cfg BudgetWatchConfig) (*BudgetWatch, error) {
-	if cfg.Every <= 0 {
-		cfg.Every = defaultBudgetPoll
-	}
-	if cfg.Logger == nil {
-		cfg.Logger = slog.New(slog.DiscardHandler)
-	}
+	cfg.Every = cmp.Or(max(cfg.Every, 0), defaultBudgetPoll)
+	cfg.Logger = cmp.Or(cfg.Logger, slog.New(slog.DiscardHandler))
 	if cfg.Now == nil {
 		cfg.Now = time.Now
 	}

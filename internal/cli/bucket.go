@@ -55,30 +55,23 @@ func listBuckets(o *operator) *cobra.Command {
 	var shadow bool
 	cmd := &cobra.Command{
 		Use: "buckets", Short: "List buckets in use and their balances", Args: command.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			n, err := o.inNamespace(cmd.Context())
+		RunE: o.here(func(cmd *cobra.Command, _ []string, n *client.Namespace) error {
+			of := client.LimitsOf{Entity: api.Name(entity), Resource: api.Name(resource)}
+			list, err := collect(o, limit, func(p client.Page) (*api.List[api.Bucket], error) {
+				page, err := n.ListBuckets(cmd.Context(), of, p)
+				if err == nil {
+					page.Items = slices.DeleteFunc(page.Items, func(b api.Bucket) bool { return b.Shadow != shadow })
+				}
+				return page, err
+			})
 			if err != nil {
 				return err
-			}
-			list := api.List[api.Bucket]{Items: []api.Bucket{}}
-			of := client.LimitsOf{Entity: api.Name(entity), Resource: api.Name(resource)}
-			for b, err := range client.Each(func(p client.Page) (*api.List[api.Bucket], error) { return n.ListBuckets(cmd.Context(), of, p) }) {
-				if err != nil {
-					return o.refusal(err)
-				}
-				if b.Shadow != shadow {
-					continue
-				}
-				list.Items = append(list.Items, b)
-				if len(list.Items) == limit {
-					break
-				}
 			}
 			slices.SortFunc(list.Items, func(a, b api.Bucket) int { // the store has them in no order
 				return cmp.Or(cmp.Compare(a.Entity, b.Entity), cmp.Compare(a.Resource, b.Resource), cmp.Compare(a.Variant, b.Variant))
 			})
 			return command.WriteOne(cmd.OutOrStdout(), o.output, bucketColumns(), bucketRows(list.Items), list)
-		},
+		}),
 	}
 	cmd.Flags().StringVar(&entity, "entity", "", "only buckets of this entity")
 	cmd.Flags().StringVar(&resource, "resource", "", "only buckets for this resource")

@@ -3,7 +3,6 @@ package cli
 import (
 	"cmp"
 	"context"
-	"iter"
 
 	"github.com/spf13/cobra"
 
@@ -29,52 +28,82 @@ func CompleteFiles(root *cobra.Command) {
 	}
 }
 
+// entity completes the ID of an entity.
+func (c completer) entity(cmd *cobra.Command, args []string, typed string) ([]string, cobra.ShellCompDirective) {
+	return c.first(cmd, args, typed, storedEntities)
+}
+
+// resource completes the name of a resource that has limits, or buckets of the entity
+// that the flags name.
+func (c completer) resource(cmd *cobra.Command, args []string, typed string) ([]string, cobra.ShellCompDirective) {
+	return c.first(cmd, args, typed, func(ctx context.Context, n *client.Namespace, offer func(api.Name)) {
+		for b := range eachBucket(ctx, n, cmd) {
+			offer(b.Resource)
+		}
+		storedResources(ctx, n, offer)
+	})
+}
+
+// namespace completes the name of a namespace, in any state.
+func (c completer) namespace(cmd *cobra.Command, args []string, typed string) ([]string, cobra.ShellCompDirective) {
+	return c.first(cmd, args, typed, func(ctx context.Context, n *client.Namespace, offer func(api.Name)) {
+		for _, f := range []client.NamespaceFilter{{}, {Deleted: true}} {
+			for ns := range listed(func(p client.Page) (*api.List[api.Namespace], error) {
+				p.Size = completionItems
+				return n.Service().ListNamespaces(ctx, f, p)
+			}) {
+				offer(ns.Name)
+			}
+		}
+	})
+}
+
 // limitName completes the name of a limit: of the buckets that the flags name, else of
 // those that are stored.
 func (c completer) limitName(cmd *cobra.Command, _ []string, typed string) ([]string, cobra.ShellCompDirective) {
-	return c.values(cmd, typed, func(ctx context.Context, n *client.Namespace) iter.Seq2[api.Name, error] {
-		return func(yield func(api.Name, error) bool) {
-			for b, err := range eachBucket(ctx, n, cmd) {
-				if err != nil {
-					break // of a store that cannot list buckets
-				}
-				for _, l := range b.Limits {
-					if !yield(api.Name(l.Name), nil) {
-						return
-					}
-				}
+	return c.values(cmd, typed, func(ctx context.Context, n *client.Namespace, offer func(api.Name)) {
+		for b := range eachBucket(ctx, n, cmd) {
+			for _, l := range b.Limits {
+				offer(api.Name(l.Name))
 			}
-			if flagOf(cmd, "entity") != "" {
-				return
+		}
+		if flagOf(cmd, "entity") != "" {
+			return
+		}
+		for l := range eachLimits(ctx, n) {
+			for name := range l.Limits {
+				offer(api.Name(name))
 			}
-			for l, err := range eachLimits(ctx, n) {
-				if err != nil {
-					yield("", err)
-					return
-				}
-				for name := range l.Limits {
-					if !yield(api.Name(name), nil) {
-						return
-					}
-				}
-			}
+		}
+	})
+}
+
+// completeLimit completes the name of a limit of the level that the flags name.
+func (f *levelFlags) completeLimit(o *operator, cmd *cobra.Command, typed string) ([]string, cobra.ShellCompDirective) {
+	of, err := f.of()
+	if err != nil {
+		return nil, cobra.ShellCompDirectiveNoFileComp
+	}
+	return completer{o}.values(cmd, typed, func(ctx context.Context, n *client.Namespace, offer func(api.Name)) {
+		l, err := n.Limits(ctx, of)
+		if err != nil {
+			return
+		}
+		for name := range l.Limits {
+			offer(api.Name(name))
 		}
 	})
 }
 
 // variant completes the variant of a bucket that the flags name, with where its limits are from.
 func (c completer) variant(cmd *cobra.Command, _ []string, typed string) ([]string, cobra.ShellCompDirective) {
-	return c.values(cmd, typed, func(ctx context.Context, n *client.Namespace) iter.Seq2[api.Name, error] {
-		return func(yield func(api.Name, error) bool) {
-			for b, err := range eachBucket(ctx, n, cmd) {
-				variant := api.Name(cmp.Or(b.Variant, api.OrdinaryVariant))
-				if b.Source != "" {
-					variant += api.Name("\t" + b.Source)
-				}
-				if !yield(variant, err) {
-					return
-				}
+	return c.values(cmd, typed, func(ctx context.Context, n *client.Namespace, offer func(api.Name)) {
+		for b := range eachBucket(ctx, n, cmd) {
+			variant := cmp.Or(b.Variant, api.OrdinaryVariant)
+			if b.Source != "" {
+				variant += "\t" + b.Source
 			}
+			offer(api.Name(variant))
 		}
 	})
 }
@@ -82,23 +111,14 @@ func (c completer) variant(cmd *cobra.Command, _ []string, typed string) ([]stri
 // disabled completes the name of an entity that is disabled, or of a resource.
 func (c completer) disabled(level api.Level) completion {
 	return func(cmd *cobra.Command, args []string, typed string) ([]string, cobra.ShellCompDirective) {
-		return c.first(cmd, args, typed, func(ctx context.Context, n *client.Namespace) iter.Seq2[api.Name, error] {
-			return func(yield func(api.Name, error) bool) {
-				for d, err := range client.Each(func(p client.Page) (*api.List[api.Disabled], error) { return n.ListDisabled(ctx, p) }) {
-					name := d.Entity
-					if level == api.LevelResource {
-						name = d.Resource
-					}
-					if err == nil && (d.Level != level || name == nil) {
-						continue
-					}
-					if err != nil {
-						yield("", err)
-						return
-					}
-					if !yield(*name, nil) {
-						return
-					}
+		return c.first(cmd, args, typed, func(ctx context.Context, n *client.Namespace, offer func(api.Name)) {
+			for d := range listed(func(p client.Page) (*api.List[api.Disabled], error) { return n.ListDisabled(ctx, p) }) {
+				name := d.Entity
+				if level == api.LevelResource {
+					name = d.Resource
+				}
+				if d.Level == level && name != nil {
+					offer(*name)
 				}
 			}
 		})
@@ -107,21 +127,9 @@ func (c completer) disabled(level api.Level) completion {
 
 // subject completes a subject of the audit.
 func (c completer) subject(cmd *cobra.Command, args []string, typed string) ([]string, cobra.ShellCompDirective) {
-	return c.first(cmd, args, typed, func(ctx context.Context, n *client.Namespace) iter.Seq2[api.Name, error] {
-		return func(yield func(api.Name, error) bool) {
-			if !yield(subjectSystem, nil) {
-				return
-			}
-			for name, err := range storedResources(ctx, n) {
-				if !yield(subjectResource+name, err) {
-					return
-				}
-			}
-			for name, err := range storedEntities(ctx, n) {
-				if !yield(name, err) {
-					return
-				}
-			}
-		}
+	return c.first(cmd, args, typed, func(ctx context.Context, n *client.Namespace, offer func(api.Name)) {
+		offer(subjectSystem)
+		storedResources(ctx, n, func(name api.Name) { offer(subjectResource + name) })
+		storedEntities(ctx, n, offer)
 	})
 }

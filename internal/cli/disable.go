@@ -40,10 +40,10 @@ func switchEntity(verb string, on bool) func(*operator) *cobra.Command {
 		cmd := &cobra.Command{
 			Use: "entity ID", Short: title(verb) + " an entity", Args: oneID, ValidArgsFunction: known,
 			Example: "  ratelimit " + verb + " entity key/k-123",
-			RunE: func(cmd *cobra.Command, args []string) error {
+			RunE: o.here(func(cmd *cobra.Command, args []string, n *client.Namespace) error {
 				id := api.Name(args[0])
-				return o.flipHere(cmd, on, client.Subject{Entity: id}, "entity "+id.String())
-			},
+				return o.flip(cmd, n, on, client.Subject{Entity: id}, "entity "+id.String())
+			}),
 		}
 		o.switchFlags(cmd)
 		return cmd
@@ -59,10 +59,10 @@ func switchResource(verb string, on bool) func(*operator) *cobra.Command {
 		cmd := &cobra.Command{
 			Use: "resource NAME", Short: title(verb) + " a resource", Args: oneName("a resource, such as gpt-4"), ValidArgsFunction: known,
 			Example: "  ratelimit " + verb + " resource gpt-4",
-			RunE: func(cmd *cobra.Command, args []string) error {
+			RunE: o.here(func(cmd *cobra.Command, args []string, n *client.Namespace) error {
 				name := api.Name(args[0])
-				return o.flipHere(cmd, on, client.Subject{Resource: name}, "resource "+name.String())
-			},
+				return o.flip(cmd, n, on, client.Subject{Resource: name}, "resource "+name.String())
+			}),
 		}
 		o.switchFlags(cmd)
 		return cmd
@@ -104,15 +104,6 @@ func (o *operator) switchFlags(cmd *cobra.Command) {
 	cmd.Flags().BoolVar(&o.dryRun, "dry-run", false, "make every check, and change nothing")
 }
 
-// flipHere is flip in the namespace of the flags.
-func (o *operator) flipHere(cmd *cobra.Command, on bool, of client.Subject, subject string) error {
-	n, err := o.inNamespace(cmd.Context())
-	if err != nil {
-		return err
-	}
-	return o.flip(cmd, n, on, of, subject)
-}
-
 // flip disables a subject, or enables it.
 func (o *operator) flip(cmd *cobra.Command, n *client.Namespace, on bool, of client.Subject, subject string) error {
 	flip, state := n.Enable, "enabled"
@@ -126,7 +117,7 @@ func (o *operator) flip(cmd *cobra.Command, n *client.Namespace, on bool, of cli
 	if change.Result == api.Unchanged {
 		state = "was " + state + " already"
 	}
-	return command.ReportAs(cmd, o.output, subject+" "+state, change)
+	return command.Report(cmd, o.output, subject+" "+state, change)
 }
 
 func disabledColumns() []command.Column[api.Disabled] {
@@ -141,15 +132,11 @@ func listDisabled(o *operator) *cobra.Command {
 	var limit int
 	cmd := &cobra.Command{
 		Use: "disabled", Short: "List disabled entities, resources and namespaces", Args: command.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			n, err := o.inNamespace(cmd.Context())
-			if err != nil {
-				return err
-			}
+		RunE: o.here(func(cmd *cobra.Command, _ []string, n *client.Namespace) error {
 			return writeList(o, cmd.OutOrStdout(), limit, disabledColumns(), client.Each(func(p client.Page) (*api.List[api.Disabled], error) {
 				return n.ListDisabled(cmd.Context(), p)
 			}))
-		},
+		}),
 	}
 	limitFlag(cmd, &limit)
 	return cmd

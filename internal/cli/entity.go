@@ -59,17 +59,10 @@ func oneID(cmd *cobra.Command, args []string) error {
 func getEntity(o *operator) *cobra.Command {
 	return &cobra.Command{
 		Use: "entity ID", Short: "Show an entity", Args: oneID, ValidArgsFunction: completer{o}.entity,
-		RunE: func(cmd *cobra.Command, args []string) error {
-			n, err := o.inNamespace(cmd.Context())
-			if err != nil {
-				return err
-			}
+		RunE: o.here(func(cmd *cobra.Command, args []string, n *client.Namespace) error {
 			e, err := n.Entity(cmd.Context(), api.Name(args[0]))
-			if err != nil {
-				return o.refusal(err)
-			}
-			return command.WriteOne(cmd.OutOrStdout(), o.output, entityColumns(), []api.Entity{*e}, e)
-		},
+			return show(cmd, o, entityColumns(), e, err)
+		}),
 	}
 }
 
@@ -78,15 +71,11 @@ func listEntities(o *operator) *cobra.Command {
 	var limit int
 	cmd := &cobra.Command{
 		Use: "entities", Short: "List entities", Args: command.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			n, err := o.inNamespace(cmd.Context())
-			if err != nil {
-				return err
-			}
+		RunE: o.here(func(cmd *cobra.Command, _ []string, n *client.Namespace) error {
 			return writeList(o, cmd.OutOrStdout(), limit, entityColumns(), client.Each(func(p client.Page) (*api.List[api.Entity], error) {
 				return n.ListEntities(cmd.Context(), api.Name(parent), p)
 			}))
-		},
+		}),
 	}
 	cmd.Flags().StringVar(&parent, "parent", "", "only children of this entity")
 	limitFlag(cmd, &limit)
@@ -112,7 +101,9 @@ func setEntity(o *operator) *cobra.Command {
 value removes a field.`,
 		Example: `  ratelimit set entity org/acme --name "Acme Inc."
   ratelimit set entity key/k-123 --parent org/acme --cascade`,
-		RunE: func(cmd *cobra.Command, args []string) error { return o.setEntity(cmd, api.Name(args[0]), &f) },
+		RunE: o.here(func(cmd *cobra.Command, args []string, n *client.Namespace) error {
+			return o.setEntity(cmd, n, api.Name(args[0]), &f)
+		}),
 	}
 	cmd.Flags().StringVar(&f.name, "name", "", "name for people")
 	cmd.Flags().StringVar(&f.parent, "parent", "", "ID of the parent")
@@ -124,21 +115,14 @@ value removes a field.`,
 
 // setEntity changes the fields that are given, of the entity as it is when it is read: one that
 // is changed meanwhile is not overwritten.
-func (o *operator) setEntity(cmd *cobra.Command, id api.Name, f *entityFlags) error {
-	n, err := o.inNamespace(cmd.Context())
-	if err != nil {
-		return err
-	}
+func (o *operator) setEntity(cmd *cobra.Command, n *client.Namespace, id api.Name, f *entityFlags) error {
 	e, opts, err := o.currentEntity(cmd.Context(), n, id)
 	if err != nil {
 		return err
 	}
 	f.apply(cmd, e)
 	change, err := n.PutEntity(cmd.Context(), *e, opts)
-	if err != nil {
-		return o.refusal(err)
-	}
-	return command.Report(cmd, o.output, "entity "+id.String(), change)
+	return report(cmd, o, "entity "+id.String(), change, err)
 }
 
 // currentEntity returns an entity as it is stored, and the options of a change to it alone.
@@ -185,18 +169,12 @@ func deleteEntity(o *operator) *cobra.Command {
 		Use: "entity ID", Short: "Delete an entity and its limits", Args: oneID, ValidArgsFunction: completer{o}.entity,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			id := api.Name(args[0])
-			if err := o.confirm(cmd, "entity "+id.String()+" and its limits"); err != nil {
-				return err
-			}
-			n, err := o.inNamespace(cmd.Context())
+			n, err := o.confirmed(cmd, "entity "+id.String()+" and its limits")
 			if err != nil {
 				return err
 			}
 			change, err := n.DeleteEntity(cmd.Context(), id, o.options())
-			if err != nil {
-				return o.refusal(err)
-			}
-			return command.Report(cmd, o.output, "entity "+id.String(), change)
+			return report(cmd, o, "entity "+id.String(), change, err)
 		},
 	}
 	o.deleteFlags(cmd)

@@ -103,22 +103,15 @@ func listLimits(o *operator) *cobra.Command {
 		Use: "limits", Short: "List the stored limits of every level", Args: command.NoArgs,
 		Example: `  ratelimit list limits --entities    # the entities that have limits of their own
   ratelimit list limits --resource gpt-4 -o wide`,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			n, err := o.inNamespace(cmd.Context())
+		RunE: o.here(func(cmd *cobra.Command, _ []string, n *client.Namespace) error {
+			of := client.LimitsFilter{Entity: api.Name(entity), Resource: api.Name(resource), Entities: entities}
+			list, err := collect(o, 0, func(p client.Page) (*api.List[api.Limits], error) { return n.ListLimits(cmd.Context(), of, p) })
 			if err != nil {
 				return err
 			}
-			list := api.List[api.Limits]{Items: []api.Limits{}}
-			of := client.LimitsFilter{Entity: api.Name(entity), Resource: api.Name(resource), Entities: entities}
-			for l, err := range client.Each(func(p client.Page) (*api.List[api.Limits], error) { return n.ListLimits(cmd.Context(), of, p) }) {
-				if err != nil {
-					return o.refusal(err)
-				}
-				list.Items = append(list.Items, l)
-			}
 			rows := rowsOf(list.Items)
 			return command.WriteOne(cmd.OutOrStdout(), o.output, limitColumns(rows), rows, list)
-		},
+		}),
 	}
 	cmd.Flags().StringVar(&entity, "entity", "", "only limits of this entity")
 	cmd.Flags().StringVar(&resource, "resource", "", "only limits for this resource")
@@ -204,10 +197,7 @@ func (o *operator) setLimits(cmd *cobra.Command, f *setLimitsFlags, args []strin
 		return err
 	}
 	change, err := n.PutLimits(cmd.Context(), of, next, opts)
-	if err != nil {
-		return o.refusal(err)
-	}
-	return command.Report(cmd, o.output, f.subject(), change)
+	return report(cmd, o, f.subject(), change, err)
 }
 
 // apply returns the limits of a level with the changes of the flags.
@@ -238,18 +228,12 @@ func deleteLimits(o *operator) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			if err := o.confirm(cmd, "the "+f.subject()); err != nil {
-				return err
-			}
-			n, err := o.inNamespace(cmd.Context())
+			n, err := o.confirmed(cmd, "the "+f.subject())
 			if err != nil {
 				return err
 			}
 			change, err := n.DeleteLimits(cmd.Context(), of, o.options())
-			if err != nil {
-				return o.refusal(err)
-			}
-			return command.Report(cmd, o.output, f.subject(), change)
+			return report(cmd, o, f.subject(), change, err)
 		},
 	}
 	f.flags(cmd)

@@ -163,10 +163,8 @@ func (r *runner) due(ctx context.Context, n int64) (time.Time, bool) {
 	if wait <= 0 {
 		return due, true
 	}
-	timer := time.NewTimer(wait)
-	defer timer.Stop()
 	select {
-	case <-timer.C:
+	case <-time.After(wait):
 		return due, true
 	case <-ctx.Done():
 		return due, false

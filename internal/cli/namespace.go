@@ -54,10 +54,7 @@ func getNamespace(o *operator) *cobra.Command {
 				return err
 			}
 			ns, err := n.Get(cmd.Context())
-			if err != nil {
-				return o.refusal(err)
-			}
-			return command.WriteOne(cmd.OutOrStdout(), o.output, namespaceColumns(), []api.Namespace{*ns}, ns)
+			return show(cmd, o, namespaceColumns(), ns, err)
 		},
 	}
 }
@@ -129,5 +126,5 @@ func (o *operator) move(
 		text = "recovered"
 	case api.Created, api.Deleted, api.Repeated:
 	}
-	return command.ReportAs(cmd, o.output, "namespace "+api.Name(name).String()+" "+text, change)
+	return command.Report(cmd, o.output, "namespace "+api.Name(name).String()+" "+text, change)
 }

@@ -90,6 +90,17 @@ func (o *operator) inNamespace(ctx context.Context) (*client.Namespace, error) {
 	return c.Namespace(o.namespace), nil
 }
 
+// here is the run of a command in the namespace of the flags.
+func (o *operator) here(run func(cmd *cobra.Command, args []string, n *client.Namespace) error) func(*cobra.Command, []string) error {
+	return func(cmd *cobra.Command, args []string) error {
+		n, err := o.inNamespace(cmd.Context())
+		if err != nil {
+			return err
+		}
+		return run(cmd, args, n)
+	}
+}
+
 // refusal is the error of a command for the error of a client.
 func (o *operator) refusal(err error) error {
 	if p, ok := errors.AsType[*api.Problem](err); ok {
@@ -128,6 +139,14 @@ func (o *operator) confirm(cmd *cobra.Command, what string) error {
 	return nil
 }
 
+// confirmed is inNamespace for a command that deletes something, and asks first.
+func (o *operator) confirmed(cmd *cobra.Command, what string) (*client.Namespace, error) {
+	if err := o.confirm(cmd, what); err != nil {
+		return nil, err
+	}
+	return o.inNamespace(cmd.Context())
+}
+
 // named returns the namespace that a command takes as its argument.
 func (o *operator) named(cmd *cobra.Command, name string) (*client.Namespace, error) {
 	if cmd.Flags().Changed("namespace") {
@@ -159,4 +178,20 @@ func readOne[S, V any](ctx context.Context, o *operator, selection func() (S, er
 		return nil, o.refusal(err)
 	}
 	return v, nil
+}
+
+// show writes a record that was read, or returns the error of the read.
+func show[V any](cmd *cobra.Command, o *operator, columns []command.Column[V], v *V, err error) error {
+	if err != nil {
+		return o.refusal(err)
+	}
+	return command.WriteOne(cmd.OutOrStdout(), o.output, columns, []V{*v}, v)
+}
+
+// report describes a change that was made, or returns the error of the change.
+func report[V any](cmd *cobra.Command, o *operator, subject string, change *api.Change[V], err error) error {
+	if err != nil {
+		return o.refusal(err)
+	}
+	return command.Report(cmd, o.output, subject+" "+string(change.Result), change)
 }

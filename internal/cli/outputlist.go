@@ -11,6 +11,7 @@ import (
 
 	"github.com/ratelimit/ratelimit/internal/command"
 	"github.com/ratelimit/ratelimit/pkg/api"
+	"github.com/ratelimit/ratelimit/pkg/client"
 )
 
 // listBlock is how many items of a list are held before they are written.
@@ -44,6 +45,21 @@ func writeList[V any](o *operator, w io.Writer, limit int, columns []command.Col
 		return command.Failed(err)
 	}
 	return command.Failed(out.end())
+}
+
+// collect reads a list as a whole, or its first limit items unless limit is 0.
+func collect[V any](o *operator, limit int, list func(client.Page) (*api.List[V], error)) (*api.List[V], error) {
+	all := &api.List[V]{Items: []V{}}
+	for v, err := range client.Each(list) {
+		if err != nil {
+			return nil, o.refusal(err)
+		}
+		all.Items = append(all.Items, v)
+		if len(all.Items) == limit {
+			break
+		}
+	}
+	return all, nil
 }
 
 // listWriter writes the items of a list, block by block.

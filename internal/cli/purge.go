@@ -140,12 +140,11 @@ It can be interrupted at any time: the same command goes on.`,
 // purgeOrphans purges the orphan with an ID, or all.
 func (o *operator) purgeOrphans(cmd *cobra.Command, c *client.Client, ids []string) error {
 	if len(ids) == 0 {
-		for orphan, err := range client.Each(func(p client.Page) (*api.List[api.Orphan], error) {
-			return c.ListOrphans(cmd.Context(), p)
-		}) {
-			if err != nil {
-				return o.refusal(err)
-			}
+		orphans, err := collect(o, 0, func(p client.Page) (*api.List[api.Orphan], error) { return c.ListOrphans(cmd.Context(), p) })
+		if err != nil {
+			return err
+		}
+		for _, orphan := range orphans.Items {
 			ids = append(ids, orphan.ID)
 		}
 		if len(ids) == 0 {

@@ -20,10 +20,7 @@ func NewStatus() *cobra.Command {
 				return err
 			}
 			s, err := c.Status(cmd.Context())
-			if err != nil {
-				return o.refusal(err)
-			}
-			return command.WriteOne(cmd.OutOrStdout(), o.output, statusColumns(o.server), []api.Status{*s}, s)
+			return show(cmd, o, statusColumns(o.server), s, err)
 		},
 	}
 	o.flags(cmd)

@@ -79,15 +79,9 @@ export that was cut off goes on with --after.`,
 			if err != nil {
 				return err
 			}
-			list := api.List[api.Usage]{Items: []api.Usage{}}
-			for u, err := range client.Each(func(p client.Page) (*api.List[api.Usage], error) { return n.ListUsage(cmd.Context(), of, p) }) {
-				if err != nil {
-					return o.refusal(err)
-				}
-				list.Items = append(list.Items, u)
-				if len(list.Items) == limit {
-					break
-				}
+			list, err := collect(o, limit, func(p client.Page) (*api.List[api.Usage], error) { return n.ListUsage(cmd.Context(), of, p) })
+			if err != nil {
+				return err
 			}
 			return command.WriteOne(cmd.OutOrStdout(), o.output, usageColumns(), usageRows(list.Items, usageBar), list)
 		},

@@ -105,13 +105,8 @@ func plain(node *yaml.Node) {
 	}
 }
 
-// Report describes for people the change of a record.
-func Report[V any](cmd *cobra.Command, form, subject string, change *api.Change[V]) error {
-	return ReportAs(cmd, form, subject+" "+string(change.Result), change)
-}
-
-// ReportAs is report with a text of its own.
-func ReportAs[V any](cmd *cobra.Command, form, text string, change *api.Change[V]) error {
+// Report describes the change of a record: by the text for people, else as a whole.
+func Report[V any](cmd *cobra.Command, form, text string, change *api.Change[V]) error {
 	if change.InMemory && change.Result != api.Unchanged {
 		NoteMemory(cmd)
 	}

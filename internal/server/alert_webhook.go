@@ -2,6 +2,7 @@ package server
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -76,24 +77,12 @@ type AlertStats struct {
 
 // NewWebhook returns a webhook, which sends while [Webhook.Run] runs.
 func NewWebhook(cfg WebhookConfig) *Webhook {
-	if cfg.Queue <= 0 {
-		cfg.Queue = DefaultQueue
-	}
-	if cfg.Calls <= 0 {
-		cfg.Calls = DefaultCalls
-	}
-	if cfg.Timeout <= 0 {
-		cfg.Timeout = DefaultTimeout
-	}
-	if cfg.Delivery <= 0 {
-		cfg.Delivery = DefaultDelivery
-	}
-	if cfg.Pause <= 0 {
-		cfg.Pause = DefaultPause
-	}
-	if cfg.Logger == nil {
-		cfg.Logger = slog.New(slog.DiscardHandler)
-	}
+	cfg.Queue = cmp.Or(max(cfg.Queue, 0), DefaultQueue)
+	cfg.Calls = cmp.Or(max(cfg.Calls, 0), DefaultCalls)
+	cfg.Timeout = cmp.Or(max(cfg.Timeout, 0), DefaultTimeout)
+	cfg.Delivery = cmp.Or(max(cfg.Delivery, 0), DefaultDelivery)
+	cfg.Pause = cmp.Or(max(cfg.Pause, 0), DefaultPause)
+	cfg.Logger = cmp.Or(cfg.Logger, slog.New(slog.DiscardHandler))
 	client := &http.Client{
 		Transport: cfg.Transport, Timeout: cfg.Timeout,
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }, // the signature is for one receiver
@@ -180,10 +169,8 @@ func (w *Webhook) empty(ctx, calls context.Context) {
 func outliving(ctx context.Context) (outlives context.Context, end func()) {
 	outlives, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	unhook := context.AfterFunc(ctx, func() {
-		timer := time.NewTimer(lastCalls)
-		defer timer.Stop()
 		select {
-		case <-timer.C:
+		case <-time.After(lastCalls):
 			cancel()
 		case <-outlives.Done():
 		}
@@ -278,10 +265,8 @@ func (w *Webhook) drop(e *limiter.BudgetEvent, err error) {
 
 // wait waits until one of the contexts is done, or a pause is over: that or up to a fifth more.
 func wait(ctx, calls context.Context, pause time.Duration) {
-	timer := time.NewTimer(pause + rand.N(pause/5+1)) // #nosec G404 -- no secret
-	defer timer.Stop()
 	select {
-	case <-timer.C:
+	case <-time.After(pause + rand.N(pause/5+1)): // #nosec G404 -- no secret
 	case <-ctx.Done():
 	case <-calls.Done():
 	}

@@ -64,7 +64,7 @@ func (s *Service) build(cfg *config.Config) error {
 		return err
 	}
 	if !s.Store.Capabilities().Local {
-		if err := registerCacheMetrics(s.Registry, s.limiter.CacheStats); err != nil {
+		if err := s.Registry.Register(newCacheMetrics(s.limiter.CacheStats)); err != nil {
 			return err
 		}
 	}
@@ -75,7 +75,7 @@ func (s *Service) build(cfg *config.Config) error {
 	if err != nil {
 		return err
 	}
-	if err := registerLedgerMetrics(s.Registry, s.ledger.Stats); err != nil {
+	if err := s.Registry.Register(newLedgerMetrics(s.ledger.Stats)); err != nil {
 		return err
 	}
 	s.RLS, err = rls.New(rls.Config{

@@ -1,7 +1,6 @@
 package server
 
 import (
-	"errors"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -51,37 +50,30 @@ func ProgramMetrics() []prometheus.Collector {
 	return []prometheus.Collector{build, collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{})}
 }
 
-// registerCacheMetrics registers those of the cache of stored limits and entities.
-func registerCacheMetrics(reg prometheus.Registerer, stats func() limiter.CacheStats) error {
-	return errors.Join(
-		reg.Register(prometheus.NewCounterFunc(prometheus.CounterOpts{
-			Name: "ratelimit_cache_hits_total", Help: "Reads of limits and entities that the cache answered.",
-		}, func() float64 { return float64(stats().Hits) })),
-		reg.Register(prometheus.NewCounterFunc(prometheus.CounterOpts{
-			Name: "ratelimit_cache_misses_total", Help: "Reads of limits and entities that the store answered.",
-		}, func() float64 { return float64(stats().Misses) })),
-		reg.Register(prometheus.NewGaugeFunc(prometheus.GaugeOpts{
-			Name: "ratelimit_cache_records", Help: "Records in the cache, with those of limits and entities that do not exist.",
-		}, func() float64 { return float64(stats().Size) })),
-	)
+// newCacheMetrics reports the cache of stored limits and entities.
+func newCacheMetrics(stats func() limiter.CacheStats) *StatsMetrics[limiter.CacheStats] {
+	m := &StatsMetrics[limiter.CacheStats]{Prefix: "ratelimit_cache_", Look: stats}
+	m.Count("hits_total", "Reads of limits and entities that the cache answered.", func(s *limiter.CacheStats) int64 { return int64(s.Hits) })     // #nosec G115 -- it never gets there
+	m.Count("misses_total", "Reads of limits and entities that the store answered.", func(s *limiter.CacheStats) int64 { return int64(s.Misses) }) // #nosec G115 -- the same
+	m.Gauge("records", "Records in the cache, with those of limits and entities that do not exist.", func(s *limiter.CacheStats) float64 { return float64(s.Size) })
+	return m
 }
 
-// registerBucketMetrics registers those of the buckets of an embedded store.
-func registerBucketMetrics(reg prometheus.Registerer, store *embedded.Store) error {
-	return errors.Join(
-		reg.Register(prometheus.NewGaugeFunc(prometheus.GaugeOpts{
-			Name: "ratelimit_store_buckets", Help: "Buckets in the embedded store; full buckets are not stored.",
-		}, func() float64 { return float64(store.Buckets()) })),
-		reg.Register(prometheus.NewGaugeFunc(prometheus.GaugeOpts{
-			Name: "ratelimit_store_overflow_buckets", Help: "Shared buckets, for keys without room in the full store.",
-		}, func() float64 { return float64(store.Overflow().Buckets) })),
-		reg.Register(prometheus.NewCounterFunc(prometheus.CounterOpts{
-			Name: "ratelimit_store_overflow_decisions_total", Help: "Decisions of shared buckets, because the store was full.",
-		}, func() float64 { return float64(store.Overflow().Decisions) })),
-		reg.Register(prometheus.NewCounterFunc(prometheus.CounterOpts{
-			Name: "ratelimit_store_overflow_refused_total", Help: "Decisions denied without a bucket: the store had no room for another shared bucket.",
-		}, func() float64 { return float64(store.Overflow().Refused) })),
-	)
+// bucketStats are the numbers of the buckets of an embedded store.
+type bucketStats struct {
+	embedded.Overflow
+
+	stored int64
+}
+
+// newBucketMetrics reports the buckets of an embedded store.
+func newBucketMetrics(store *embedded.Store) *StatsMetrics[bucketStats] {
+	m := &StatsMetrics[bucketStats]{Prefix: "ratelimit_store_", Look: func() bucketStats { return bucketStats{store.Overflow(), store.Buckets()} }}
+	m.Gauge("buckets", "Buckets in the embedded store; full buckets are not stored.", func(s *bucketStats) float64 { return float64(s.stored) })
+	m.Gauge("overflow_buckets", "Shared buckets, for keys without room in the full store.", func(s *bucketStats) float64 { return float64(s.Buckets) })
+	m.Count("overflow_decisions_total", "Decisions of shared buckets, because the store was full.", func(s *bucketStats) int64 { return s.Decisions })
+	m.Count("overflow_refused_total", "Decisions denied without a bucket: the store had no room for another shared bucket.", func(s *bucketStats) int64 { return s.Refused })
+	return m
 }
 
 func (m *serviceMetrics) loaded(at time.Time) {

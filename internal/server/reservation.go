@@ -3,10 +3,7 @@ package server
 import (
 	"context"
 	"crypto/rand"
-	"errors"
 	"fmt"
-
-	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/ratelimit/ratelimit/config"
 	"github.com/ratelimit/ratelimit/pkg/reservation"
@@ -44,21 +41,12 @@ func (s *Service) keyring(ctx context.Context, cfg config.Reservation) (*reserva
 	return ring, nil
 }
 
-// registerLedgerMetrics registers the metrics of pending charges.
-func registerLedgerMetrics(reg prometheus.Registerer, stats func() reservation.LedgerStats) error {
-	errs := make([]error, 0, 4)
-	errs = append(errs, reg.Register(prometheus.NewGaugeFunc(prometheus.GaugeOpts{
-		Name: "ratelimit_kept_bookings", Help: "Charges, refunds and settlements in the queue, until the store answers.",
-	}, func() float64 { return float64(stats().Kept) })))
-	for _, c := range []struct {
-		name, help string
-		value      func(reservation.LedgerStats) int64
-	}{
-		{"ratelimit_kept_bookings_booked_total", "Charges, refunds and settlements of the queue that were recorded later.", func(s reservation.LedgerStats) int64 { return s.Booked }},
-		{"ratelimit_kept_bookings_lost_total", "Charges, refunds and settlements lost: the queue was full, or the process ended.", func(s reservation.LedgerStats) int64 { return s.Lost }},
-		{"ratelimit_uncertain_bookings_total", "Charges, refunds and settlements with an unknown outcome; they are not recorded again.", func(s reservation.LedgerStats) int64 { return s.Uncertain }},
-	} {
-		errs = append(errs, reg.Register(prometheus.NewCounterFunc(prometheus.CounterOpts{Name: c.name, Help: c.help}, func() float64 { return float64(c.value(stats())) })))
-	}
-	return errors.Join(errs...)
+// newLedgerMetrics reports pending charges.
+func newLedgerMetrics(stats func() reservation.LedgerStats) *StatsMetrics[reservation.LedgerStats] {
+	m := &StatsMetrics[reservation.LedgerStats]{Prefix: "ratelimit_", Look: stats}
+	m.Gauge("kept_bookings", "Charges, refunds and settlements in the queue, until the store answers.", func(s *reservation.LedgerStats) float64 { return float64(s.Kept) })
+	m.Count("kept_bookings_booked_total", "Charges, refunds and settlements of the queue that were recorded later.", func(s *reservation.LedgerStats) int64 { return s.Booked })
+	m.Count("kept_bookings_lost_total", "Charges, refunds and settlements lost: the queue was full, or the process ended.", func(s *reservation.LedgerStats) int64 { return s.Lost })
+	m.Count("uncertain_bookings_total", "Charges, refunds and settlements with an unknown outcome; they are not recorded again.", func(s *reservation.LedgerStats) int64 { return s.Uncertain })
+	return m
 }

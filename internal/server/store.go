@@ -63,7 +63,7 @@ func (b *backend) openDurable(ctx context.Context, dir string) error {
 
 func (b *backend) useEmbedded(store *embedded.Store) error {
 	b.Store = store
-	return registerBucketMetrics(b.Registry, store)
+	return b.Registry.Register(newBucketMetrics(store))
 }
 
 // openDynamoDB opens the store of a fleet.

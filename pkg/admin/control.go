@@ -1,6 +1,7 @@
 package admin
 
 import (
+	"cmp"
 	"fmt"
 	"log/slog"
 	"net/http"
@@ -54,9 +55,7 @@ type Route struct {
 // NewControl returns the handler of the listener of administration.
 func NewControl(cfg ControlConfig) *Control {
 	c := &Control{access: cfg.Access, log: cfg.Logger, console: cfg.Console}
-	if c.log == nil {
-		c.log = slog.New(slog.DiscardHandler)
-	}
+	c.log = cmp.Or(c.log, slog.New(slog.DiscardHandler))
 	copies := newArchive(cfg.Archive)
 	own := []Route{
 		{Pattern: "POST /v1/explain", Role: RoleRead, MaxBody: maxControlBody, Handler: jsonOnly(cfg.Explainer)},

@@ -103,11 +103,9 @@ func (d *Door) admit(v *doorConn) (out *doorConn, wait time.Duration) {
 
 // awaitPlace waits until a connection was closed, at most for a time.
 func (d *Door) awaitPlace(most time.Duration) {
-	timer := time.NewTimer(most)
-	defer timer.Stop()
 	select {
 	case <-d.closed:
-	case <-timer.C:
+	case <-time.After(most):
 	}
 }
 

@@ -57,10 +57,8 @@ func (h *holding) keep(ctx context.Context) error {
 
 // pause waits for a time, more or less by a fifth, and reports whether ctx is not done.
 func pause(ctx context.Context, d time.Duration) bool {
-	timer := time.NewTimer(d*4/5 + rand.N(d*2/5+1)) // #nosec G404 -- no secret
-	defer timer.Stop()
 	select {
-	case <-timer.C:
+	case <-time.After(d*4/5 + rand.N(d*2/5+1)): // #nosec G404 -- no secret
 		return true
 	case <-ctx.Done():
 		return false

@@ -1,6 +1,7 @@
 package aggregator
 
 import (
+	"cmp"
 	"fmt"
 	"log/slog"
 	"sync"
@@ -41,20 +42,12 @@ func New(cfg Config) (*Poller, error) {
 	if err := CheckRetentions(cfg.Windows, cfg.Retention); err != nil {
 		return nil, err
 	}
-	for _, d := range []struct {
-		of       *time.Duration
-		standard time.Duration
-	}{{&cfg.Term, DefaultTerm}, {&cfg.Rescan, DefaultRescan}, {&cfg.Idle, DefaultIdle}, {&cfg.FlushAfter, DefaultFlushAfter}} {
-		if *d.of <= 0 {
-			*d.of = d.standard
-		}
-	}
-	if cfg.FlushRecords <= 0 {
-		cfg.FlushRecords = DefaultFlushRecords
-	}
-	if cfg.Logger == nil {
-		cfg.Logger = slog.New(slog.DiscardHandler)
-	}
+	cfg.Term = cmp.Or(max(cfg.Term, 0), DefaultTerm)
+	cfg.Rescan = cmp.Or(max(cfg.Rescan, 0), DefaultRescan)
+	cfg.Idle = cmp.Or(max(cfg.Idle, 0), DefaultIdle)
+	cfg.FlushAfter = cmp.Or(max(cfg.FlushAfter, 0), DefaultFlushAfter)
+	cfg.FlushRecords = cmp.Or(max(cfg.FlushRecords, 0), DefaultFlushRecords)
+	cfg.Logger = cmp.Or(cfg.Logger, slog.New(slog.DiscardHandler))
 	return &Poller{cfg: cfg, health: newHealth(), seen: make(map[string]sighting), working: make(map[string]bool), wake: make(chan struct{}, 1)}, nil
 }
 

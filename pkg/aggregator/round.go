@@ -38,11 +38,9 @@ func (p *Poller) readStream(ctx context.Context) error {
 
 // rest waits for the next read of the stream.
 func (p *Poller) rest(ctx context.Context) {
-	timer := time.NewTimer(p.cfg.Rescan)
-	defer timer.Stop()
 	select {
 	case <-ctx.Done():
-	case <-timer.C:
+	case <-time.After(p.cfg.Rescan):
 	case <-p.wake:
 	}
 }

@@ -22,9 +22,3 @@ type Entity struct {
 	CreatedAt time.Time         // set by the store
 	Version   uint64            // optimistic lock: set by the store, 0 for an entity that is not stored yet
 }
-
-// IsParent reports whether the entity is a root: it has no parent.
-func (e Entity) IsParent() bool { return e.Parent == "" }
-
-// IsChild reports whether the entity has a parent.
-func (e Entity) IsChild() bool { return e.Parent != "" }

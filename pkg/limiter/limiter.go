@@ -1,6 +1,7 @@
 package limiter
 
 import (
+	"cmp"
 	"fmt"
 	"sync"
 	"sync/atomic"
@@ -34,9 +35,7 @@ func New(cfg Config) (*Limiter, error) {
 	if cfg.Store == nil {
 		return nil, fmt.Errorf("%w: a limiter needs a store", ErrInvalid)
 	}
-	if cfg.Timeout <= 0 {
-		cfg.Timeout = DefaultTimeout
-	}
+	cfg.Timeout = cmp.Or(max(cfg.Timeout, 0), DefaultTimeout)
 	l := &Limiter{
 		store:    cfg.Store,
 		local:    cfg.Store.Capabilities().Local,

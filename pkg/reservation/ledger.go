@@ -1,6 +1,7 @@
 package reservation
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -55,21 +56,13 @@ func NewLedger(cfg LedgerConfig) (*Ledger, error) {
 	if cfg.Limiter == nil {
 		return nil, fmt.Errorf("%w: a ledger needs a limiter", limiter.ErrInvalid)
 	}
-	if cfg.MaxKept <= 0 {
-		cfg.MaxKept = DefaultMaxKept
-	}
-	if cfg.Budget <= 0 {
-		cfg.Budget = DefaultBudget
-	}
-	if cfg.Wait <= 0 {
-		cfg.Wait = DefaultWait
-	}
+	cfg.MaxKept = cmp.Or(max(cfg.MaxKept, 0), DefaultMaxKept)
+	cfg.Budget = cmp.Or(max(cfg.Budget, 0), DefaultBudget)
+	cfg.Wait = cmp.Or(max(cfg.Wait, 0), DefaultWait)
 	if cfg.Now == nil {
 		cfg.Now = time.Now
 	}
-	if cfg.Logger == nil {
-		cfg.Logger = slog.New(slog.DiscardHandler)
-	}
+	cfg.Logger = cmp.Or(cfg.Logger, slog.New(slog.DiscardHandler))
 	return &Ledger{cfg: cfg, queue: newQueue(cfg.MaxKept, cfg.Budget, cfg.Now, cfg.Logger)}, nil
 }
 

@@ -1,6 +1,7 @@
 package rls
 
 import (
+	"cmp"
 	"errors"
 	"log/slog"
 	"sync"
@@ -41,21 +42,15 @@ func New(cfg Config) (*Service, error) {
 	if cfg.Decider == nil {
 		return nil, errors.New("rls: a service needs a Decider")
 	}
-	if cfg.MaxInFlight <= 0 {
-		cfg.MaxInFlight = DefaultMaxInFlight
-	}
-	if cfg.MaxBytes <= 0 {
-		cfg.MaxBytes = DefaultMaxBytes
-	}
+	cfg.MaxInFlight = cmp.Or(max(cfg.MaxInFlight, 0), DefaultMaxInFlight)
+	cfg.MaxBytes = cmp.Or(max(cfg.MaxBytes, 0), DefaultMaxBytes)
 	if cfg.Now == nil {
 		cfg.Now = time.Now
 	}
 	if cfg.OnFallback == nil {
 		cfg.OnFallback = func() {}
 	}
-	if cfg.Logger == nil {
-		cfg.Logger = slog.New(slog.DiscardHandler)
-	}
+	cfg.Logger = cmp.Or(cfg.Logger, slog.New(slog.DiscardHandler))
 	s := &Service{
 		decider: cfg.Decider,
 		settler: cfg.Settler,

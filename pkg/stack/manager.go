@@ -35,10 +35,8 @@ func NewManager(cfg Config) *Manager {
 
 // pause waits for the interval, or until ctx ends.
 func (m *Manager) pause(ctx context.Context) error {
-	timer := time.NewTimer(m.cfg.Interval)
-	defer timer.Stop()
 	select {
-	case <-timer.C:
+	case <-time.After(m.cfg.Interval):
 		return nil
 	case <-ctx.Done():
 		return ctx.Err()

@@ -1,6 +1,8 @@
 package stack
 
 import (
+	"cmp"
+
 	"github.com/ratelimit/ratelimit/pkg/limiter"
 )
 
@@ -169,28 +171,15 @@ const (
 
 // withDefaults returns the options with every default in place.
 func (o Options) withDefaults() Options {
-	for _, field := range []struct {
-		value    *int
-		fallback int
-	}{
-		{&o.Alarms.Throttles, defaultThrottles},
-		{&o.Alarms.DurationPercent, defaultDurationPercent},
-		{&o.Alarms.LagSeconds, defaultLagSeconds},
-		{&o.Aggregator.MemoryMiB, defaultMemoryMiB},
-		{&o.Aggregator.TimeoutSeconds, defaultTimeoutSeconds},
-		{&o.Aggregator.LogDays, defaultLogDays},
-		{&o.Aggregator.Archive.GlacierDays, defaultGlacierDays},
-	} {
-		if *field.value == 0 {
-			*field.value = field.fallback
-		}
-	}
-	if o.IAM.Trust == "" {
-		o.IAM.Trust = TrustAccount
-	}
-	if o.Aggregator.Architecture == "" {
-		o.Aggregator.Architecture = ArchARM64
-	}
+	o.Alarms.Throttles = cmp.Or(o.Alarms.Throttles, defaultThrottles)
+	o.Alarms.DurationPercent = cmp.Or(o.Alarms.DurationPercent, defaultDurationPercent)
+	o.Alarms.LagSeconds = cmp.Or(o.Alarms.LagSeconds, defaultLagSeconds)
+	o.Aggregator.MemoryMiB = cmp.Or(o.Aggregator.MemoryMiB, defaultMemoryMiB)
+	o.Aggregator.TimeoutSeconds = cmp.Or(o.Aggregator.TimeoutSeconds, defaultTimeoutSeconds)
+	o.Aggregator.LogDays = cmp.Or(o.Aggregator.LogDays, defaultLogDays)
+	o.Aggregator.Archive.GlacierDays = cmp.Or(o.Aggregator.Archive.GlacierDays, defaultGlacierDays)
+	o.IAM.Trust = cmp.Or(o.IAM.Trust, TrustAccount)
+	o.Aggregator.Architecture = cmp.Or(o.Aggregator.Architecture, ArchARM64)
 	if len(o.Aggregator.Windows) == 0 {
 		o.Aggregator.Windows = windowNames()
 	}

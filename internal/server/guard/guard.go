@@ -117,9 +117,7 @@ func New(cfg Config) *Guard {
 	cfg.ReceiveTimeout = cmp.Or(cfg.ReceiveTimeout, DefaultReceiveTimeout)
 	cfg.MaxStreams = cmp.Or(cfg.MaxStreams, DefaultMaxStreams)
 	cfg.MaxPending = cmp.Or(cfg.MaxPending, DefaultMaxPending)
-	if cfg.Logger == nil {
-		cfg.Logger = slog.New(slog.DiscardHandler)
-	}
+	cfg.Logger = cmp.Or(cfg.Logger, slog.New(slog.DiscardHandler))
 	few := min(max(cfg.MaxStreams/halfShare/int64(cfg.MaxConnections), leastFew), mostFew)
 	return &Guard{cfg: cfg, few: few, methods: make(map[string]bool), closedOne: make(chan struct{}, 1), conns: make(map[*conn]struct{})}
 }
@@ -222,11 +220,9 @@ func (g *Guard) admit(c *conn) bool {
 
 // awaitPlace waits until a connection was closed, at most for a time.
 func (g *Guard) awaitPlace(most time.Duration) {
-	timer := time.NewTimer(most)
-	defer timer.Stop()
 	select {
 	case <-g.closedOne:
-	case <-timer.C:
+	case <-time.After(most):
 	}
 }
 

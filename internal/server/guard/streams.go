@@ -157,11 +157,9 @@ func (s *streams) hold(half bool) {
 
 // await waits until there may be room.
 func (s *streams) await() error {
-	timer := time.NewTimer(roomCheck)
-	defer timer.Stop()
 	select {
 	case <-s.wake:
-	case <-timer.C: // other connections may have left room
+	case <-time.After(roomCheck): // other connections may have left room
 	case <-s.closed:
 		return net.ErrClosed
 	}

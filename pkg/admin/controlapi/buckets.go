@@ -50,9 +50,7 @@ func (a balances) list(c *call) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	list := api.List[api.Bucket]{Items: make([]api.Bucket, 0, len(page.Items)), Next: page.Next}
-	list.Items = append(list.Items, a.named(c.namespace(), page.Items)...)
-	return list, nil
+	return api.List[api.Bucket]{Items: a.named(c.namespace(), page.Items), Next: page.Next}, nil
 }
 
 func (a balances) get(c *call) (any, error) {

@@ -70,6 +70,18 @@ func (c *call) page() (limiter.Page, error) {
 	return p, nil
 }
 
+// listOf returns a page of records as JSON, or the error of its read.
+func listOf[S, V any](page limiter.PageOf[S], err error, of func(*S) V) (any, error) {
+	if err != nil {
+		return nil, err
+	}
+	list := api.List[V]{Items: make([]V, 0, len(page.Items)), Next: page.Next}
+	for i := range page.Items {
+		list.Items = append(list.Items, of(&page.Items[i]))
+	}
+	return list, nil
+}
+
 // decode reads the body into v, a pointer to a struct. It refuses members that v does not have.
 func (c *call) decode(v any) error {
 	kind, _, err := mime.ParseMediaType(c.r.Header.Get("Content-Type"))

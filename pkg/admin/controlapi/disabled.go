@@ -55,14 +55,7 @@ func listDisabled(c *call) (any, error) {
 		return nil, err
 	}
 	page, err := c.store.ListDisabled(c.ctx(), c.namespace(), p)
-	if err != nil {
-		return nil, err
-	}
-	list := api.List[api.Disabled]{Items: make([]api.Disabled, 0, len(page.Items)), Next: page.Next}
-	for _, ref := range page.Items {
-		list.Items = append(list.Items, *disabledOf(ref, true))
-	}
-	return list, nil
+	return listOf(page, err, func(ref *limiter.Ref) api.Disabled { return *disabledOf(*ref, true) })
 }
 
 // setDisabled disables or enables the subject of ref.

@@ -43,14 +43,7 @@ func listEntities(c *call) (any, error) {
 		return nil, err
 	}
 	page, err := c.store.ListEntities(c.ctx(), c.namespace(), limiter.EntityFilter{Parent: c.query.Get("parent")}, p)
-	if err != nil {
-		return nil, err
-	}
-	list := api.List[api.Entity]{Items: make([]api.Entity, 0, len(page.Items)), Next: page.Next}
-	for _, stored := range page.Items {
-		list.Items = append(list.Items, *entityOf(stored.Record))
-	}
-	return list, nil
+	return listOf(page, err, func(s *limiter.Stored) api.Entity { return *entityOf(s.Record) })
 }
 
 func getEntity(c *call) (any, error) {

@@ -1,6 +1,7 @@
 package controlapi
 
 import (
+	"cmp"
 	"maps"
 	"net/http"
 	"slices"
@@ -70,14 +71,7 @@ func listLimits(c *call) (any, error) {
 		return nil, err
 	}
 	page, err := c.store.ListLimits(c.ctx(), c.namespace(), f, p)
-	if err != nil {
-		return nil, err
-	}
-	list := api.List[api.Limits]{Items: make([]api.Limits, 0, len(page.Items)), Next: page.Next}
-	for _, stored := range page.Items {
-		list.Items = append(list.Items, *limitsOf(stored.Ref, stored.Record))
-	}
-	return list, nil
+	return listOf(page, err, func(s *limiter.Stored) api.Limits { return *limitsOf(s.Ref, s.Record) })
 }
 
 func getLimits(c *call, ref limiter.Ref) (any, error) {
@@ -223,9 +217,7 @@ func limitOf(name string, in api.Limit) (limiter.Limit, error) {
 	}
 	if in.MaxDebt != nil {
 		l.MaxDebt = *in.MaxDebt
-		if l.MaxDebt == 0 {
-			l.MaxDebt = limiter.NoDebt
-		}
+		l.MaxDebt = cmp.Or(l.MaxDebt, limiter.NoDebt)
 	}
 	return l, l.Validate()
 }

@@ -9,14 +9,12 @@ import (
 )
 
 func (a *API) namespaceEndpoints() []endpoint {
-	change := endpoint{role: admin.RoleAdminister, result: api.Change[api.Namespace]{}, bare: true, query: []param{dryRun()}}
-	create, remove, recovery := change, change, change
-	create.method, create.path, create.summary = http.MethodPut, namespacePath, "Create a namespace, or a purged one anew"
-	create.run = func(c *call) (any, error) { return a.changeState(c, limiter.CreateNamespace) }
-	remove.method, remove.path, remove.summary = http.MethodDelete, namespacePath, "Delete a namespace: requests that would take from it are denied, and its content stays"
-	remove.run = func(c *call) (any, error) { return a.changeState(c, limiter.DeleteNamespace) }
-	recovery.method, recovery.path, recovery.summary = http.MethodPost, namespacePath+"/recover", "Recover a deleted namespace with its content"
-	recovery.run = func(c *call) (any, error) { return a.changeState(c, limiter.RecoverNamespace) }
+	change := func(method, path, summary string, by limiter.Switch) endpoint {
+		return endpoint{
+			method: method, path: path, role: admin.RoleAdminister, result: api.Change[api.Namespace]{}, bare: true, query: []param{dryRun()},
+			summary: summary, run: func(c *call) (any, error) { return a.changeState(c, by) },
+		}
+	}
 	return []endpoint{
 		{
 			method: http.MethodGet, path: "/v1/namespaces", role: admin.RoleRead, result: api.List[api.Namespace]{},
@@ -27,7 +25,9 @@ func (a *API) namespaceEndpoints() []endpoint {
 			method: http.MethodGet, path: namespacePath, role: admin.RoleRead, result: api.Namespace{},
 			summary: "Read a namespace, in any state", run: getNamespace,
 		},
-		create, remove, recovery,
+		change(http.MethodPut, namespacePath, "Create a namespace, or a purged one anew", limiter.CreateNamespace),
+		change(http.MethodDelete, namespacePath, "Delete a namespace: requests that would take from it are denied, and its content stays", limiter.DeleteNamespace),
+		change(http.MethodPost, namespacePath+"/recover", "Recover a deleted namespace with its content", limiter.RecoverNamespace),
 	}
 }
 
@@ -44,14 +44,7 @@ func listNamespaces(c *call) (any, error) {
 		return nil, err
 	}
 	page, err := c.store.ListNamespaces(c.ctx(), limiter.NamespaceFilter{Deleted: deleted}, p)
-	if err != nil {
-		return nil, err
-	}
-	list := api.List[api.Namespace]{Items: make([]api.Namespace, 0, len(page.Items)), Next: page.Next}
-	for _, ns := range page.Items {
-		list.Items = append(list.Items, *namespaceOf(ns))
-	}
-	return list, nil
+	return listOf(page, err, func(ns *limiter.Namespace) api.Namespace { return *namespaceOf(*ns) })
 }
 
 func getNamespace(c *call) (any, error) {

@@ -69,16 +69,7 @@ func listOrphans(c *call) (any, error) {
 		return nil, err
 	}
 	page, err := c.store.ListOrphans(c.ctx(), p)
-	if err != nil {
-		return nil, err
-	}
-	list := api.List[api.Orphan]{Items: make([]api.Orphan, 0, len(page.Items)), Next: page.Next}
-	for _, ns := range page.Items {
-		list.Items = append(list.Items, orphanOf(ns))
-	}
-	return list, nil
-}
-
-func orphanOf(ns limiter.Namespace) api.Orphan {
-	return api.Orphan{ID: ns.ID, Name: api.Name(ns.Name), CreatedAt: ns.CreatedAt}
+	return listOf(page, err, func(ns *limiter.Namespace) api.Orphan {
+		return api.Orphan{ID: ns.ID, Name: api.Name(ns.Name), CreatedAt: ns.CreatedAt}
+	})
 }

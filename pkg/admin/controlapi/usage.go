@@ -79,14 +79,7 @@ func (a usageReader) list(c *call) (any, error) {
 		return nil, err
 	}
 	page, err := a.usage.ListUsage(c.ctx(), c.namespace(), f, p)
-	if err != nil {
-		return nil, err
-	}
-	list := api.List[api.Usage]{Items: make([]api.Usage, 0, len(page.Items)), Next: page.Next}
-	for i := range page.Items {
-		list.Items = append(list.Items, usageOf(&page.Items[i]))
-	}
-	return list, nil
+	return listOf(page, err, usageOf)
 }
 
 func usageOf(u *limiter.UsageSnapshot) api.Usage {

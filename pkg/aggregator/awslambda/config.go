@@ -56,9 +56,7 @@ func (cfg *Config) complete() error {
 	if err := aggregator.CheckRetentions(cfg.Windows, cfg.Retention); err != nil {
 		return err
 	}
-	if cfg.Logger == nil {
-		cfg.Logger = slog.New(slog.DiscardHandler)
-	}
+	cfg.Logger = cmp.Or(cfg.Logger, slog.New(slog.DiscardHandler))
 	if cfg.Metrics == nil {
 		cfg.Metrics = io.Discard
 	}
