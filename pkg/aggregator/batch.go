@@ -125,7 +125,7 @@ func (b *Batch) Flush(ctx context.Context, to Snapshots) (done Flushed, err erro
 		done.Written += o.written
 		done.Repeated += o.repeated
 		b.letters.add(o.letters...)
-		if o.err == nil {
+		if o.err == nil { // rule: a part that failed is written again
 			delete(b.parts, s)
 			continue
 		}

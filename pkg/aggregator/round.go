@@ -118,14 +118,14 @@ func (p *Poller) observe(leases map[string]Lease) {
 func (p *Poller) free(l Lease) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return !p.working[l.Shard] && l.Problem == nil && (l.Owner == "" || time.Since(p.seen[l.Shard].since) >= p.cfg.Term)
+	return !p.working[l.Shard] && l.Problem == nil && (l.Owner == "" || time.Since(p.seen[l.Shard].since) >= p.cfg.Term) // rule: a lease of the stream is free after a term
 }
 
 // begin takes the lease of a shard and works on it.
 func (p *Poller) begin(ctx context.Context, before Lease, workers *sync.WaitGroup) {
 	p.health.loop()
 	h := &holding{leases: p.cfg.Leases, term: p.cfg.Term, lease: before}
-	err := h.write(ctx, func(l *Lease) { l.Owner, l.Fence = p.cfg.Owner, l.Fence+1 })
+	err := h.write(ctx, func(l *Lease) { l.Owner, l.Fence = p.cfg.Owner, l.Fence+1 }) // rule: each owner has a fence of its own
 	if err != nil {
 		if !errors.Is(err, ErrConflict) { // else another process was faster
 			p.fail(ctx, "a lease of the stream cannot be taken", err)

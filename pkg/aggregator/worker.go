@@ -86,7 +86,7 @@ func (w *worker) idle(ctx context.Context) {
 // reports the gap behind them. Its error is that of the flush.
 func (w *worker) drop(ctx context.Context) error {
 	after := w.after()
-	err := w.flush(ctx, true)
+	err := w.flush(ctx, true) // rule: a shard that is dropped is flushed
 	if err == nil {
 		w.lose(w.shard, after)
 	}
@@ -206,7 +206,7 @@ func (w *worker) count(ctx context.Context) error {
 // flush writes the batch, the archive and then the position. Its error is that of ctx, or ErrConflict where the lease
 // is lost.
 func (w *worker) flush(ctx context.Context, end bool) error {
-	err := w.count(ctx)
+	err := w.count(ctx) // rule: usage is written before the position
 	if err == nil {
 		w.finishSplits(ctx)
 		err = w.archive(ctx)

@@ -162,7 +162,7 @@ func (k *block) replaceLimits(from, to *limiter.Limits) {
 			s := k.span(j)
 			s.used, s.last = old[i].used, old[i].last
 		} else {
-			k.put(name, old[i].used)
+			k.put(name, old[i].used) // rule: usage of a limit that is gone is noted
 		}
 	}
 }
@@ -178,7 +178,7 @@ func flow(sp *limiter.Spend, admitted bool) (gives, takes int64) {
 }
 
 func (s *span) covers(gives, takes int64) bool {
-	return takes == 0 || max(s.spent-gives, 0)+takes <= s.size && max(s.nextSpent-gives, 0)+takes <= s.nextSize
+	return takes == 0 || max(s.spent-gives, 0)+takes <= s.size && max(s.nextSpent-gives, 0)+takes <= s.nextSize // rule: a block covers under both states
 }
 
 // next returns the size of the next block of a limit. It is the demand of the time that a block
@@ -215,7 +215,7 @@ func (s *span) conclude(how outcome) {
 	case committed:
 		s.size, s.spent, s.renewAt = s.nextSize, s.nextSpent, s.nextSize-s.nextSize/renewShare
 	case unknown:
-		left := min(s.size-s.spent, s.nextSize-s.nextSpent)
+		left := min(s.size-s.spent, s.nextSize-s.nextSpent) // rule: a commit of unknown outcome covers by both states
 		s.size = min(s.size, s.nextSize)
 		s.spent = s.size - left
 	case notCommitted:

@@ -145,7 +145,7 @@ func (r *restored) recover(now int64) (lost int64) {
 		}
 		t := r.balance(i)
 		carries := t.Carried > 0
-		*t = refillAt(*t, r.limits.Params(i), now)
+		*t = refillAt(*t, r.limits.Params(i), now) // rule: recovery refills before it subtracts
 		subtractBlock(t, r.limits.At(i), size, carries)
 		lost = limiter.SaturatingSum(lost, size)
 	}
@@ -169,7 +169,7 @@ func subtractBlock(t *tokenbucket.Bucket, l limiter.Limit, size int64, carries b
 		size -= t.Tokens - floor
 		t.Tokens, t.Remainder = floor, 0
 	}
-	if carries {
+	if carries { // rule: a block of a limit with carried use is subtracted
 		t.Carried = min(t.Carried+size, tokenbucket.MaxCapacity)
 	}
 }
@@ -177,7 +177,7 @@ func subtractBlock(t *tokenbucket.Bucket, l limiter.Limit, size int64, carries b
 // refillAt refills a balance to now, or sets its time back to now.
 func refillAt(t tokenbucket.Bucket, p tokenbucket.Params, now int64) tokenbucket.Bucket {
 	if t.Refilled > now {
-		t.Refilled, t.Remainder = now, 0
+		t.Refilled, t.Remainder = now, 0 // rule: a clock that is behind refills nothing
 		return t
 	}
 	return t.Refill(p, now)

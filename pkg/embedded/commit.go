@@ -123,7 +123,7 @@ func (w *writing) save(file *datafile.File) error {
 func (d *disk) conclude(n *batch, err error) {
 	how := committed
 	switch {
-	case errors.Is(err, datafile.ErrUncertain), errors.Is(err, datafile.ErrCorrupt):
+	case errors.Is(err, datafile.ErrUncertain), errors.Is(err, datafile.ErrCorrupt): // rule: a corrupt commit has an unknown outcome
 		how = unknown
 	case err != nil:
 		how = notCommitted

@@ -157,7 +157,7 @@ func (k *Keyring) Open(id string, now time.Time) (Reservation, error) {
 	if err != nil {
 		return Reservation{}, err
 	}
-	if !now.Before(r.Expires) {
+	if !now.Before(r.Expires) { // rule: a reservation that expired is refused
 		return Reservation{}, &ExpiredError{Expired: r.Expires}
 	}
 	r.ID = string(header[nonceAt:])

@@ -107,7 +107,7 @@ func (l *Ledger) unanswered(req *limiter.Request, d *limiter.Decision) {
 	if len(charges.Takes) == 0 {
 		return
 	}
-	if errors.Is(d.Unavailable, limiter.ErrUncertain) {
+	if errors.Is(d.Unavailable, limiter.ErrUncertain) { // rule: a charge of unknown outcome is not queued
 		l.queue.uncertain.Add(1)
 		return
 	}
@@ -225,7 +225,7 @@ func (l *Ledger) Settle(ctx context.Context, now time.Time, s Settlement) (Outco
 // that may have been applied is uncertain.
 func (l *Ledger) settle(ctx context.Context, now time.Time, s Settlement) (won bool, err error) {
 	won, err = l.cfg.Limiter.Settle(ctx, now, s.Mark, s.Holdings, s.Used)
-	if errors.Is(err, limiter.ErrUncertain) && !won {
+	if errors.Is(err, limiter.ErrUncertain) && !won { // rule: a charge after a won mark is not repeated
 		err = fmt.Errorf("%w: marking the reservation: %v", limiter.ErrUnavailable, err) //nolint:errorlint // it is to be tried again
 	}
 	return won, err

@@ -81,11 +81,11 @@ func (q *queue) endLate(err error, again charge) {
 	switch {
 	case err == nil:
 		q.booked.Add(1)
-	case errors.Is(err, limiter.ErrUncertain):
+	case errors.Is(err, limiter.ErrUncertain): // rule: a late try of unknown outcome is not repeated
 		q.uncertain.Add(1)
 	case errors.Is(err, limiter.ErrUnavailable):
 		q.late.Add(-1) // before, so that it counts once
-		q.add(again)
+		q.add(again)   // rule: a late try without an answer is queued
 		return
 	default:
 		q.refused(err)

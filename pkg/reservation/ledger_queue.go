@@ -64,7 +64,7 @@ func (q *queue) stats() LedgerStats {
 // add adds a charge, and reports false when there is no room or no time for it.
 func (q *queue) add(b charge) bool {
 	q.mu.Lock()
-	ok := !q.over && (!q.closed || q.first > 0) && len(q.pending)+q.trying+int(q.late.Load()) < q.most
+	ok := !q.over && (!q.closed || q.first > 0) && len(q.pending)+q.trying+int(q.late.Load()) < q.most // rule: nothing is queued after the end
 	if ok {
 		q.pending = append(q.pending, b)
 	}

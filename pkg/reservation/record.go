@@ -150,7 +150,7 @@ func same(a, b *limiter.Limits) bool {
 		return false
 	}
 	for i := range a.Len() {
-		if a.At(i) != b.At(i) {
+		if a.At(i) != b.At(i) { // rule: limits that differ in max debt are two
 			return false
 		}
 	}
@@ -270,7 +270,7 @@ func (d *decoder) holding(h *limiter.Holding) {
 	}
 	for i := range h.Taken {
 		which := int(d.number("a taken limit", limiter.MaxLimits-1))
-		if which >= h.Limits.Len() {
+		if which >= h.Limits.Len() { // rule: an amount of a limit that the set lacks is refused
 			d.fail("limit %d of %d is not there", which, h.Limits.Len())
 			return
 		}

@@ -162,7 +162,7 @@ func (b Bucket) Use(p Params, now int64) int64 {
 // balance was full the remainder is dropped: it is refill of the carried use, and not of the
 // balance.
 func (b Bucket) Subtract(p Params, amount int64) Bucket {
-	if amount > 0 && b.Tokens >= p.Capacity {
+	if amount > 0 && b.Tokens >= p.Capacity { // rule: a full balance has no remainder at a take
 		b.Remainder = 0
 	}
 	b.Tokens -= amount
@@ -308,7 +308,7 @@ func (b Bucket) Status(p Params, amount, now int64) Status {
 // carried.
 func (b Bucket) Reparameterize(from, to Params, now int64) Bucket {
 	b = b.Refill(from, now)
-	use := from.Capacity + b.Carried - b.Tokens
+	use := from.Capacity + b.Carried - b.Tokens // rule: a raise does not add carried use
 	tokens := min(to.Capacity, max(b.Tokens, to.Capacity-use))
 	return Bucket{Tokens: tokens, Refilled: b.Refilled, Carried: tokens + use - to.Capacity}
 }

@@ -7,155 +7,153 @@ func leaseRules() []mutant {
 	return in("lease", []mutant{
 		{
 			name: "a renewal brings the need of a request that waits", file: "share.go", found: "TestAPullBringsTheNeedOfTheRequest",
-			rule: "max(l.demand*3*s.rtt, l.need)", without: "l.demand * 3 * s.rtt",
+			without: "if need := l.demand * 3 * s.rtt; stock < need { // the part that the rate does not bring",
 		},
 		{
 			name: "every candidate covers a request", file: "stock.go", found: "TestServedByAllCandidates",
-			rule: "\tfor i := range s.cands {\n\t\tc := &s.cands[i]\n\t\tfor _, d := range draws {\n\t\t\tb := &c.buckets[d.Limit]\n\t\t\t*b = b.Refill", without: "\tfor i := range s.cands[:1] {\n\t\tc := &s.cands[i]\n\t\tfor _, d := range draws {\n\t\t\tb := &c.buckets[d.Limit]\n\t\t\t*b = b.Refill",
+			without: "for i := range s.cands[:1] {",
 		},
 		{
 			name: "every candidate pays a request", file: "stock.go", found: "TestServedByAllCandidates",
-			rule: "\tfor i := range s.cands {\n\t\tc := &s.cands[i]\n\t\tfor _, d := range draws {\n\t\t\tb := &c.buckets[d.Limit]\n\t\t\t*b = b.Subtract", without: "\tfor i := range s.cands[:1] {\n\t\tc := &s.cands[i]\n\t\tfor _, d := range draws {\n\t\t\tb := &c.buckets[d.Limit]\n\t\t\t*b = b.Subtract",
+			without: "for i := range s.cands[:1] {",
 		},
 		{
 			name: "new rate counts from the reply, and given rate is gone from the plan", file: "candidate.go", found: "TestCandidateOfAWrite",
-			rule: "min(base.rate, p.Slot.Rate)", without: "max(base.rate, p.Slot.Rate)",
+			without: "params:  share(limits, max(base.rate, p.Slot.Rate), p.Slot.Room),",
 		},
 		{
 			name: "new room counts from the reply", file: "candidate.go", found: "TestCandidateOfAWrite",
-			rule: "min(c.params[l].Capacity, base.params[l].Capacity+max(p.Draw[l], 0))", without: "c.params[l].Capacity",
+			without: "c.params[l].Capacity = c.params[l].Capacity",
 		},
 		{
 			name: "a lease ends by the monotonic clock", file: "candidate.go", found: "TestEnd",
-			rule: "now.Mono-c.sent.Mono < Term && ", without: "",
+			without: "return now.Era == c.sent.Era && now.Wall-c.sent.Wall < Term",
 		},
 		{
 			name: "a lease ends by the wall clock", file: "candidate.go", found: "TestEnd",
-			rule: " && now.Wall-c.sent.Wall < Term", without: "",
+			rule: "a lease ends by the monotonic clock", without: "return now.Era == c.sent.Era && now.Mono-c.sent.Mono < Term",
 		},
 		{
 			name: "a lease ends with the era of its clock", file: "candidate.go", found: "TestEnd",
-			rule: "now.Era == c.sent.Era && ", without: "",
+			rule: "a lease ends by the monotonic clock", without: "return now.Mono-c.sent.Mono < Term && now.Wall-c.sent.Wall < Term",
 		},
 		{
 			name: "a term is from before the send", file: "life.go", found: "TestEnd",
-			rule: "\twon.confirm(l.stock.limits)", without: "\twon.sent = c\n\twon.confirm(l.stock.limits)",
+			without: "}\nwon.sent = c",
 		},
 		{
 			name: "kept tokens serve no other request", file: "stock.go", found: "TestKeep",
-			rule: "b.Tokens-s.kept[d.Limit] < d.Need", without: "b.Tokens < d.Need",
+			without: "if b.Tokens < d.Need {",
 		},
 		{
 			name: "a lease write without a reply stays a candidate", file: "life.go", found: "TestGrantUnanswered",
-			rule: "\tl.happen(unanswered)\n", without: "\tl.stock.cands = l.stock.cands[:len(l.stock.cands)-1]\n\tl.happen(unanswered)\n",
+			without: "}\nl.stock.cands = l.stock.cands[:len(l.stock.cands)-1]",
 		},
 		{
 			name: "an older image tells nothing", file: "holder.go", found: "TestOlderImage",
-			rule: "\tif !v.Version.after(h.known.view.Version) {\n\t\treturn", without: "\tif false {\n\t\treturn",
+			without: "if false {",
 		},
 		{
 			name: "refill before the reply is at the old rate", file: "holder.go", found: "TestNewRateCountsFromTheReply",
-			rule: "\th.cands.refill(now)\n\th.life.alive(c)\n\th.life.settle", without: "\th.life.alive(c)\n\th.life.settle",
 		},
 		{
 			name: "kept tokens are spent by the admitted request", file: "stock.go", found: "TestKeep",
-			rule: "\t\tif admitted {\n", without: "\t\tif false {\n",
+			without: "if false {",
 		},
 		{
 			name: "kept tokens end with their lease", file: "stock.go", found: "TestKeep",
-			rule: "\t\treturn !admitted\n\t}\n\tfor", without: "\t\treturn true\n\t}\n\tfor",
+			without: "return true",
 		},
 		{
 			name: "given tokens are gone from the plan", file: "candidate.go", found: "TestCandidateOfAWrite",
-			rule: "Tokens: b.Tokens + p.Draw[l]", without: "Tokens: b.Tokens + max(p.Draw[l], 0)",
+			without: "c.buckets[l] = tokenbucket.Bucket{Tokens: b.Tokens + max(p.Draw[l], 0), Remainder: b.Remainder, Refilled: b.Refilled}",
 		},
 		{
 			name: "a lease that is being returned is not served", file: "state.go", found: "TestStatesThatServe",
-			rule: "return s == Held || s == Renewing }", without: "return s == Held || s == Renewing || s == Returning }",
+			without: "func (s State) Serves() bool { return s == Held || s == Renewing || s == Returning }",
 		},
 		{
 			name: "a lease that is not in the item is over", file: "life.go", found: "TestSlotIsAnother",
-			rule: "\tcase at < 0 && cands[0].leases():\n\t\tl.lose(now)\n", without: "",
+			lines: 2,
 		},
 		{
 			name: "a refund into a lease keeps to its room", file: "stock.go", found: "TestRefundBeyondTheRoom",
-			rule: "\t\tmost = min(most, max(c.params[limit].Capacity-c.buckets[limit].Tokens, 0))", without: "\t\tmost = min(most, amount)",
+			without: "most = min(most, amount)",
 		},
 		{
 			name: "a lease with kept tokens is not returned", file: "choose.go", found: "TestKeep",
-			rule: " && !d.keeps():", without: ":",
+			without: "case d.stock.serves && p.local >= d.idleAt():",
 		},
 		{
 			name: "a renewal without a reply does not lengthen the term", file: "life.go", found: "TestUnknownRenewalDoesNotLengthenTheTerm",
-			rule: "!l.stock.cands[0].alive(c)", without: "!l.stock.cands[len(l.stock.cands)-1].alive(c)",
+			without: "if !l.stock.cands[len(l.stock.cands)-1].alive(c) {",
 		},
 		{
 			name: "an impossible event ends the lease", file: "life.go", found: "TestImpossibleEvent",
-			rule: "\t\tnext = Ended\n", without: "\t\tnext = Held\n",
+			without: "next = Held",
 		},
 		{
 			name: "a grant that is seen after its term is over", file: "life.go", found: "TestGrantUnanswered",
-			rule: "\tif !won.alive(c) {", without: "\tif false {",
+			without: "if false {",
 		},
 		{
 			name: "a lease draws at most the tokens that are there", file: "reckon.go", found: "TestDrawn",
-			rule: "return min(draw, max(tokens, 0), room-own)", without: "return min(draw, room-own)",
+			without: "return min(draw, room-own)",
 		},
 		{
 			name: "a lease draws at most the room that it leaves", file: "reckon.go", found: "TestDrawn",
-			rule: "return min(draw, max(tokens, 0), room-own)", without: "return min(draw, max(tokens, 0), max(room-own, draw))",
+			rule: "a lease draws at most the tokens that are there", without: "return min(draw, max(tokens, 0), max(room-own, draw))",
 		},
 		{
 			name: "room comes with its tokens", file: "reckon.go", found: "TestDrawn",
-			rule: "\tdraw = max(draw, tokens-portion(whole, p.OldRoom+v.Room-p.Slot.Room))\n", without: "",
 		},
 		{
 			name: "kept tokens are not given back", file: "reckon.go", found: "TestDrawn",
-			rule: "max(want, k.stock.kept[l], 0)", without: "max(want, 0)",
+			without: "draw := max(want, 0) - own",
 		},
 		{
 			name: "a lease is returned when it is asked back", file: "view.go", found: "TestRecall",
-			rule: "\tif v.Recall {\n\t\treturn forever\n\t}\n", without: "\tif true {\n\t\treturn 0\n\t}\n",
+			lines: 2, without: "if true {\n\treturn 0",
 		},
 		{
 			name: "two requests keep tokens apart", file: "stock.go", found: "TestKeep",
-			rule: "\t\ts.kept[d.Limit] += d.Take", without: "\t\ts.kept[d.Limit] = d.Take",
+			without: "s.kept[d.Limit] = d.Take",
 		},
 		{
 			name: "a charge of a lease is bounded", file: "stock.go", found: "TestCharge",
-			rule: "-s.kept[limit]+overdraft", without: "-s.kept[limit]",
+			without: "most := min(amount, max(s.cands.least(limit, now)-s.kept[limit], 0))",
 		},
 		{
 			name: "each lease write has a sequence number of its own", file: "choose.go", found: "TestServedByAllCandidates",
-			rule: "d.seq + 1 + uint16(p.draw*seqSalt)", without: "d.seq",
+			without: "p.Slot = Slot{Seq: d.seq, At: encodeAt(p.Now)}",
 		},
 		{
 			name: "a lease is over before it is freed", file: "scale.go", found: "TestALeaseIsOverBeforeItIsFreed",
-			rule: "ReapAfter = Term + Term/8", without: "ReapAfter = Term / 4",
+			without: "ReapAfter = Term / 4",
 		},
 		{
 			name: "clocks that differ by an eighth do not free a lease early", file: "scale.go", found: "TestALeaseIsOverBeforeItIsFreed",
-			rule: "ReapAfter = Term + Term/8", without: "ReapAfter = Term",
+			rule: "a lease is over before it is freed", without: "ReapAfter = Term",
 		},
 		{
 			name: "a renewed lease is not dead", file: "watch.go", found: "TestWatch",
-			rule: "!ok || old.seq != s.Seq", without: "!ok",
+			without: "if !ok {",
 		},
 		{
 			name: "a lease is returned when none is wanted", file: "duties.go", found: "TestPolicy",
-			rule: "return d.recall || d.known.policy.None || now < d.asked", without: "return d.recall || now < d.asked",
+			without: "return d.recall || now < d.asked",
 		},
 		{
 			name: "a lease is returned when another replica asks for it", file: "duties.go", found: "TestRecall",
-			rule: " || now < d.asked\n", without: "\n",
+			rule: "a lease is returned when none is wanted", without: "return d.recall || d.known.policy.None",
 		},
 		{
 			name: "no lease is asked for after the demand has ended", file: "duties.go", found: "TestNoGrantWithoutRequest",
-			rule: "return now < d.quietAt() && d.known.worth(now)", without: "return d.known.worth(now)",
+			without: "func (d *duties) wants(now int64) bool { return d.known.worth(now) }",
 		},
 		{
 			name: "no lease is asked for without enough demand", file: "duties.go", found: "TestSteadyDemand",
-			rule: "return now < d.quietAt() && d.known.worth(now)", without: "return now < d.quietAt()",
+			rule: "no lease is asked for after the demand has ended", without: "func (d *duties) wants(now int64) bool { return now < d.quietAt() }",
 		},
 	})
 }

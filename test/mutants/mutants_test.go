@@ -4,6 +4,7 @@ package mutants_test
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"os"
 	"os/exec"
@@ -34,9 +35,10 @@ const patience = 2 * time.Minute
 // mutant is the store without one of its rules.
 type mutant struct {
 	name    string
+	rule    string // its name in the comment "// rule: NAME", which ends its first line; "" = name
 	file    string // in the folder of its package
-	rule    string // text that stands in the file once; a comment "// rule: name" stands for the line that it ends
-	without string // text in its place
+	lines   int    // of the rule; 0 = 1
+	without string // lines in its place; "" = none
 	tested  string // the package of the tests; "" = its own
 	found   string // the test that fails without the rule
 
@@ -147,6 +149,10 @@ func overlay(t *testing.T, m *mutant) string {
 	return list
 }
 
+// marker begins a comment that ends the first line of a rule. The comment has the names of all rules
+// that begin in the line.
+const marker = " // rule: "
+
 // changed returns the text of a file without a rule.
 func changed(t *testing.T, m *mutant, source string) string {
 	t.Helper()
@@ -154,23 +160,22 @@ func changed(t *testing.T, m *mutant, source string) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	before, after, _ := strings.Cut(string(text), m.rule)
-	if n := strings.Count(string(text), m.rule); n != 1 {
-		t.Fatalf("%s has the rule %d times, want once:\n%s", m.file, n, m.rule)
+	name := cmp.Or(m.rule, m.name)
+	lines := strings.SplitAfter(string(text), "\n")
+	var at []int
+	for i, line := range lines {
+		_, names, _ := strings.Cut(strings.TrimSuffix(line, "\n"), marker)
+		if slices.Contains(strings.Split(names, "; "), name) {
+			at = append(at, i)
+		}
 	}
-	if !strings.HasPrefix(m.rule, marker) {
-		return before + m.without + after
+	if len(at) != 1 {
+		t.Fatalf("%s has the comment %q %d times, want once", m.file, strings.TrimSpace(marker)+" "+name, len(at))
 	}
-	if !strings.HasPrefix(after, "\n") {
-		t.Fatalf("%s: the line goes on behind %q", m.file, m.rule)
-	}
-	return before[:strings.LastIndexByte(before, '\n')+1] + m.without + after
+	return strings.Join(slices.Replace(lines, at[0], at[0]+max(m.lines, 1), m.without+"\n"), "")
 }
 
-// marker begins a comment that ends the line of a rule.
-const marker = "// rule: "
-
-// A rule whose text was changed is found without a build.
+// Each rule has its comment once.
 func TestEveryRuleStandsOnce(t *testing.T) {
 	t.Parallel()
 	all := everyRule()
@@ -182,6 +187,36 @@ func TestEveryRuleStandsOnce(t *testing.T) {
 			t.Parallel()
 			changed(t, &m, filepath.Join(folder(m.pkg), m.file))
 		})
+	}
+}
+
+// Each comment of a rule is of a mutant.
+func TestEveryCommentHasAMutant(t *testing.T) {
+	t.Parallel()
+	known := map[string]bool{}
+	for _, m := range everyRule() {
+		known[cmp.Or(m.rule, m.name)] = true
+	}
+	for _, m := range simulatedRules() {
+		known[cmp.Or(m.rule, m.name)] = true
+	}
+	err := filepath.WalkDir("../../pkg", func(path string, _ os.DirEntry, err error) error {
+		if err != nil || filepath.Ext(path) != ".go" {
+			return err
+		}
+		text, err := os.ReadFile(path)
+		for line := range strings.SplitSeq(string(text), "\n") {
+			_, names, ok := strings.Cut(line, marker)
+			for name := range strings.SplitSeq(names, "; ") {
+				if ok && !known[name] {
+					t.Errorf("%s: no mutant is without the rule %q", path, name)
+				}
+			}
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
 	}
 }
 

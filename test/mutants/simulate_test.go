@@ -28,41 +28,41 @@ const simulates = 9 * time.Minute
 const usualSeeds = 200
 
 // by says by which features mutants of a package are found.
-func by(pkg, file, name, only, rule, without string) simulated {
-	return simulated{mutant: mutant{pkg: pkg, file: file, name: name, rule: rule, without: without}, only: only}
+func by(pkg, file, name, only string, lines int, without string) simulated {
+	return simulated{mutant: mutant{pkg: pkg, file: file, name: name, lines: lines, without: without}, only: only}
 }
 
 // simulatedRules are the rules of the protocol whose absence the simulation finds.
 func simulatedRules() []simulated {
 	return []simulated{
-		by("plan", "absorb.go", "debt of an absorbed shard stays", "few,shards,charge,slow",
-			"\t\tother = keeps(found, of, now)\n", "\t\tother = keeps(found, of, now)\n\t\tother.Tokens = max(other.Tokens, 0)\n"),
+		by("plan", "absorb.go", "debt of a shard that is absorbed stays", "few,shards,charge,slow",
+			1, "other = keeps(found, of, now)\nother.Tokens = max(other.Tokens, 0)"),
 		by("plan", "adjusted.go", "an adjustment raises the epoch", "few,adjust",
-			"\tafter.Shard.Epoch++\n", ""),
+			1, ""),
 		by("plan", "write.go", "tokens that come back raise the epoch", "few,leases,lost,tails",
-			"return one != other || returned(was, is)", "return one != other"),
-		by("plan", "shard.go", "a shard that lives is not made", "few,shards,lost,tails",
-			`"attribute_not_exists(#0) OR attribute_exists(#1) AND #2<:0"`, `"attribute_not_exists(#0) OR attribute_exists(#1) OR #2<:0"`),
-		by("lane", "lease_keep.go", "tokens of the centre are given back when the lease is over", "few,leases,large,pause,slow",
-			"\t\tr.Admitted = false\n\t\tl.owe(r, back)\n", "\t\tr.Admitted = false\n\t\t_ = back\n"),
-		by("lane", "lease_serve.go", "what the lease takes back the item does not get", "few,leases,refund,cascade,impatient",
-			"sp.Give = h.holder.Refund(at, k, sp.Give)", "h.holder.Refund(at, k, sp.Give)"),
-		by("lane", "ends.go", "a late admission whose write is refused is booked", "few,leases,impatient,far",
-			"\t\tr.Request = r.Force()\n", "\t\tl.finish(r, nil)\n\t\treturn false\n"),
-		by("lane", "lease_calls.go", "the leases are tested after the spend of a cascade", "few,leases,cascade,pause",
-			"\tif alive {\n", "\tif alive || true {\n"),
-		by("lane", "lease_serve.go", "the lease is tested after its spend", "few,leases,pause",
-			"\t\tif !h.holder.Alive(l.host.clocks(l.host.cfg.Now())) {\n\t\t\treturn false, false", "\t\tif false {\n\t\t\treturn false, false"),
+			1, "return one != other"),
+		by("plan", "shard.go", "a living shard is not replaced", "few,shards,lost,tails",
+			1, `in.ConditionExpression = aws.String("attribute_not_exists(#0) OR attribute_exists(#1) OR #2<:0")`),
+		by("lane", "lease_keep.go", "the centre's part of a large request goes back", "few,leases,large,pause,slow",
+			1, "_ = back"),
+		by("lane", "lease_serve.go", "a give-back goes to one place", "few,leases,refund,cascade,impatient",
+			1, "h.holder.Refund(at, k, sp.Give)"),
+		by("lane", "ends.go", "a late admission is booked after a refusal", "few,leases,impatient,far",
+			1, "l.finish(r, nil)\nreturn false"),
+		by("lane", "lease_calls.go", "the leases of a cascade are alive after the spend", "few,leases,cascade,pause",
+			1, "if alive || true {"),
+		by("lane", "lease_serve.go", "a lease is alive after its spend", "few,leases,pause",
+			1, "if false {"),
 		by("lease", "watch.go", "a lease is freed after its term", "few,leases",
-			"mono-s.since >= ReapAfter", "mono-s.since >= 1000"),
-		by("lease", "candidate.go", "a lease ends with its era", "few,leases,freeze,long",
-			"now.Era == c.sent.Era && ", ""),
-		by("engine", "take.go", "each shard of a denied call gives back", "few,shards,large,slow",
-			"\t\t\t\tc.engine.lanes.GiveBack(a.request)\n\t\t\t}\n\t\t}\n\t}\n}\n\n// booked", "\t\t\t\tc.engine.lanes.GiveBack(a.request)\n\t\t\t\tbreak\n\t\t\t}\n\t\t}\n\t}\n}\n\n// booked"),
-		by("../../tokenbucket", "tokenbucket.go", "carried use stays when a limit is raised", "few,adopt,restless,slow",
-			"use := from.Capacity + b.Carried - b.Tokens", "use := from.Capacity - b.Tokens"),
-		by("engine", "shard_branch.go", "a charge over shards counts once", "few,shards,charge,large,refund",
-			"\t\t\tsp.Usage = sp.Cost - sp.Give\n", ""),
+			1, "if mono-s.since >= 1000 && (!ok || id < replica) {"),
+		by("lease", "candidate.go", "a lease ends by the monotonic clock", "few,leases,freeze,long",
+			1, "return now.Mono-c.sent.Mono < Term && now.Wall-c.sent.Wall < Term"),
+		by("engine", "take.go", "each shard of a denied call gets its part back", "few,shards,large,slow",
+			1, "c.engine.lanes.GiveBack(a.request)\nbreak"),
+		by("../../tokenbucket", "tokenbucket.go", "a raise does not add carried use", "few,adopt,restless,slow",
+			1, "use := from.Capacity - b.Tokens"),
+		by("engine", "shard_branch.go", "parts of a charge count its usage once", "few,shards,charge,large,refund",
+			1, ""),
 	}
 }
 

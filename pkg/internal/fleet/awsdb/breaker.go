@@ -79,7 +79,7 @@ func verdictOf(ctx context.Context, err error, began, ended time.Time) verdict {
 		return answered
 	case c == throttled:
 		return busy
-	case errors.Is(ctx.Err(), context.Canceled), ctx.Err() != nil && ended.Sub(began) < hastyCall, stoodStill(ctx, began, ended):
+	case errors.Is(ctx.Err(), context.Canceled), ctx.Err() != nil && ended.Sub(began) < hastyCall, stoodStill(ctx, began, ended): // rule: a call of a machine that stood still says nothing
 		return unjudged
 	case c == refused:
 		return rejected
@@ -190,12 +190,12 @@ func (b *breaker) done(now time.Time, p permit, v verdict, err error, r uint16) 
 
 // answered counts an answer: the first ends an outage, and enough of them the recovery.
 func (b *breaker) answered(now time.Time) {
-	b.failures, b.certain = 0, 0
+	b.failures, b.certain = 0, 0 // rule: failures in a row are an outage
 	b.limit++
 	if !b.open {
 		return
 	}
-	b.answers = true
+	b.answers = true // rule: the first answer ends an outage
 	if b.mending.IsZero() {
 		b.mending = now
 	}
@@ -215,7 +215,7 @@ func (b *breaker) failed(now, began time.Time, v verdict, err error, r uint16) {
 		}
 	}
 	b.failures++
-	if v == down || v == rejected {
+	if v == down || v == rejected { // rule: a late answer is no proof that a call failed
 		b.certain++
 	}
 	if b.open && !b.answers || b.proven(now, v) {
@@ -229,7 +229,7 @@ func (b *breaker) proven(now time.Time, v verdict) bool {
 	case busy:
 		return b.failures >= outageFailures && lasts >= throttlePatience
 	case late:
-		return b.failures >= outageFailures && lasts >= Silence
+		return b.failures >= outageFailures && lasts >= Silence // rule: answers that are late are an outage after a second
 	case unjudged, answered, down, rejected:
 	}
 	return b.certain >= outageFailures
@@ -262,14 +262,14 @@ func (b *breaker) begin(now time.Time, v verdict, err error, r uint16) {
 func (b *breaker) silent(now, since time.Time, cause error, r uint16) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if b.open && !b.answers {
+	if b.open && !b.answers { // rule: a silence begins one outage
 		return false
 	}
 	wasOpen := b.open
-	if !b.open && (b.failures == 0 || since.Before(b.failing)) {
+	if !b.open && (b.failures == 0 || since.Before(b.failing)) { // rule: an outage is since the first call that waits
 		b.failing = since
 	}
-	b.begin(now, late, cause, r)
+	b.begin(now, late, cause, r) // rule: a silence begins an outage
 	return !wasOpen
 }
 

@@ -53,7 +53,7 @@ func (s *Settlements) Settle(ctx context.Context, now time.Time, m limiter.Mark)
 	if err := limiter.CheckMark(m); err != nil {
 		return false, err
 	}
-	if !now.Before(m.Expires) {
+	if !now.Before(m.Expires) { // rule: a mark that expired is not settled
 		return false, nil
 	}
 	ns, err := s.cfg.NamespaceID(ctx, m.Namespace)

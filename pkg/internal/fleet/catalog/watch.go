@@ -94,7 +94,7 @@ func (n *namespaces) changes(ctx context.Context, sp *space, from, to uint64) ([
 	if to-from > maxMissedChanges {
 		return nil, nil
 	}
-	next := from + 1
+	next := from + 1 // rule: changes between two polls are told
 	for item, err := range n.table.scan(ctx, schema.QueryChanges(n.table.name, sp.id, next, to)) {
 		if err != nil {
 			return nil, fmt.Errorf("changes of namespace %.100q: %w", sp.name, err)

@@ -170,7 +170,7 @@ func (e *Engine) saw(site *lane.Site, index int, s lane.Sight) {
 func (e *Engine) begin() error {
 	e.mu.RLock()
 	defer e.mu.RUnlock()
-	if e.closed {
+	if e.closed { // rule: a closed engine takes no calls
 		return limiter.ErrClosed
 	}
 	e.calls.Add(1)
@@ -186,7 +186,7 @@ func (e *Engine) Close(ctx context.Context) error {
 	e.Leave(ctx)
 	done := make(chan struct{})
 	go func() { // ends with the lanes' work, which Stop ends
-		e.calls.Wait()
+		e.calls.Wait() // rule: calls in flight are waited for
 		e.lanes.Settle()
 		close(done)
 	}()

@@ -140,7 +140,7 @@ func (b *Branch) ask(index int, r *plan.Request) *plan.Request {
 // fits reports whether the op's refund and charge are each no more than a shard
 // holds.
 func (b *Branch) fits(l *Leaf) bool {
-	return each(b.op, l, func(sp *plan.Spend, capacity int64) bool { return max(sp.Give, sp.Cost) <= capacity })
+	return each(b.op, l, func(sp *plan.Spend, capacity int64) bool { return max(sp.Give, sp.Cost) <= capacity }) // rule: a charge that no shard holds goes to all
 }
 
 // within reports whether a shard could hold the need of the op.
@@ -169,7 +169,7 @@ func (b *Branch) bookEverywhere(leaves []Leaf) {
 			sp := &r.Spends[j]
 			sp.Need, sp.Take = 0, 0
 			sp.Give, sp.Cost = schema.PartOf(sp.Give, l.Index, l.Level), schema.PartOf(sp.Cost, l.Index, l.Level)
-			sp.Usage = sp.Cost - sp.Give
+			sp.Usage = sp.Cost - sp.Give // rule: parts of a charge count its usage once
 		}
 	}
 }
@@ -189,7 +189,7 @@ func (b *Branch) Harvest() {
 			switch {
 			case !sp.Held:
 				g.need, g.take = 0, 0 // not limited by it
-			case r.Admitted:
+			case r.Admitted: // rule: a shard that denied gave nothing
 				g.got += sp.Take
 				if g.take == 0 && sp.Need > 0 {
 					g.need = 0 // a peek, and it was there
@@ -257,7 +257,7 @@ func (b *Branch) again(now func() time.Time) {
 // do so, of those that one shard could hold. Where all shards are nearly empty, the
 // others would only take tokens from each other that none of them can use.
 func (b *Branch) enter(l *Leaf) bool {
-	b.gate = b.gate || b.tree.gathering.CompareAndSwap(false, true)
+	b.gate = b.gate || b.tree.gathering.CompareAndSwap(false, true) // rule: one request of a process takes from several shards
 	return b.gate || !b.within(l)
 }
 

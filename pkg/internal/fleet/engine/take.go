@@ -171,7 +171,7 @@ func (c *call) decide(ops []limiter.Op) (bool, error) {
 		admitted = admitted && b.Met()
 		for _, a := range b.asked {
 			err := a.part.Err
-			admitted = admitted && err == nil
+			admitted = admitted && err == nil // rule: a failed part admits no call
 			if err != nil && (failed == nil || errors.Is(err, limiter.ErrUncertain)) {
 				failed = fmt.Errorf("bucket %d: %w", i, err)
 			}
@@ -197,8 +197,8 @@ func (c *call) decide(ops []limiter.Op) (bool, error) {
 func (c *call) giveBack(failed error) {
 	for _, b := range c.branches {
 		for _, a := range b.asked {
-			if !a.late && (!a.request.Keep || failed == nil || errors.Is(failed, limiter.ErrInvalid)) {
-				c.engine.lanes.GiveBack(a.request)
+			if !a.late && (!a.request.Keep || failed == nil || errors.Is(failed, limiter.ErrInvalid)) { // rule: late parts are the lane's to give back
+				c.engine.lanes.GiveBack(a.request) // rule: each shard of a denied call gets its part back
 			}
 		}
 	}

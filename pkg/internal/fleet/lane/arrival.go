@@ -109,7 +109,7 @@ func (l estimator) beyond(r *Request, queue []*Request, n int) (limit string, le
 // before it leave of it; "" = there is none. It is for requests whose deadline comes before a
 // reply: the tokens of their writes would be given back.
 func (l estimator) lacks(r *Request, now time.Time) (limit string, left int64) {
-	if l.pace.RoundTrip() < r.patience(now) {
+	if l.pace.RoundTrip() < r.patience(now) { // rule: a request that is decided in time waits for it
 		return "", 0
 	}
 	for i := range r.Spends {
@@ -120,7 +120,7 @@ func (l estimator) lacks(r *Request, now time.Time) (limit string, left int64) {
 				waiting = min(waiting+before.Wants(sp.Limit), most)
 			}
 		}
-		if need := max(sp.Need, sp.Ask); need > 0 && there-waiting < need {
+		if need := max(sp.Need, sp.Ask); need > 0 && there-waiting < need { // rule: a late denial at the arrival counts the requests before it
 			return sp.Limit, max(there-waiting, 0)
 		}
 	}

@@ -37,13 +37,13 @@ type pastTake struct {
 func (c *channels) next(out []message, now time.Time) int {
 	best := -1
 	for i := range c {
-		if slices.ContainsFunc(out, func(m message) bool { return m.carries() != nil && m.carries().id.Channel == i }) {
+		if slices.ContainsFunc(out, func(m message) bool { return m.carries() != nil && m.carries().id.Channel == i }) { // rule: takes under way have channels of their own
 			continue
 		}
 		if !now.Before(c[i].rest) {
 			return i
 		}
-		if best < 0 || c[i].rest.Before(c[best].rest) {
+		if best < 0 || c[i].rest.Before(c[best].rest) { // rule: the channel rests that has rested longest
 			best = i
 		}
 	}
@@ -74,7 +74,7 @@ func (c *channels) twice(image *schema.Bucket) int64 {
 	sum := int64(0)
 	for slot := range image.Slots {
 		for i, id := range image.Slots[slot] {
-			if id != "" && id != c[i].last {
+			if id != "" && id != c[i].last { // rule: a copy that lands late is counted as lost
 				sum += c[i].copied(id)
 			}
 		}

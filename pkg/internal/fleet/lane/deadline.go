@@ -55,7 +55,7 @@ func (s *Lanes) NeedClock(requests []*Request) (err error) {
 func (l closer) endLate(r *Request, told *plan.Request, admitted bool) {
 	r.Wait = nil
 	if r.state.inWrite() {
-		e := deniedLate
+		e := deniedLate // rule: a late denial gives back what its write takes
 		if admitted {
 			e = admittedLate
 		}

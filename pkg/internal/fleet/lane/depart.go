@@ -16,7 +16,7 @@ func (l *Lane) leave() *departure {
 	l.queue, l.keeper.tasks = nil, tasks{}
 	l.lease.leave()
 	l.view = view{now: l.view.now, clock: l.view.clock} // it may be made again
-	for _, r := range d.requests {
+	for _, r := range d.requests {                      // rule: requests of a shard that is no more keep nothing of its lease
 		l.lease.release(r, false)
 	}
 	return d

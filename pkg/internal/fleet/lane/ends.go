@@ -58,7 +58,7 @@ func (l closer) again(b *batch, open bool) {
 			l.done(r)
 			continue
 		}
-		takes := open && r.Takes()
+		takes := open && r.Takes() // rule: a take in doubt that is made again is counted as lost
 		r.unsure = r.unsure || takes
 		if takes && (r.state != sentLeft || !r.Keep) {
 			l.lost(r, errDropped)
@@ -82,7 +82,7 @@ func (l closer) stays(r *Request) bool {
 	case r.state == sentDenied:
 		return l.booksAlone(r)
 	case r.state == sentOwed && r.Takes():
-		r.Request = r.Force()
+		r.Request = r.Force() // rule: a late admission is booked after a refusal
 	}
 	l.happen(r, refused)
 	return true

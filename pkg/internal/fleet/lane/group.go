@@ -63,8 +63,8 @@ func (l planner) bring(g *group, base *schema.Bucket, limits *limiter.Limits, ge
 		l.newer = wanted{}
 		v.seen = schema.Version{Generation: max(v.seen.Generation, generation), Hash: own.Hash}
 	case plan.Newer:
-		g.brings, g.pending = true, true
-	case plan.Pending:
+		g.brings, g.pending = true, true // rule: nothing is answered by limits that a write changes
+	case plan.Pending: // rule: what is denied is denied while limits wait
 		l.lease.cede()
 	case plan.Older:
 		l.newer = wanted{}
@@ -115,7 +115,7 @@ func (g *group) fill(queue []*Request) {
 
 // include puts a request into the group, decides it, or leaves it for later.
 func (g *group) include(r *Request) {
-	if r.Books() && g.books() {
+	if r.Books() && g.books() { // rule: one charge of a lane is under way at a time
 		g.left = append(g.left, r)
 		return
 	}

@@ -34,7 +34,7 @@ const silenceGap = silence / 2
 // still: while messages are under way, one ends in the time that they may take.
 func (h *health) look(now time.Time) {
 	if passed := now.Sub(h.looked); h.waiting > 0 && passed > h.longest+standstill {
-		h.since = h.since.Add(passed)
+		h.since = h.since.Add(passed) // rule: a silence does not count a standstill
 	}
 	h.looked = now
 }
@@ -82,7 +82,7 @@ func (h *health) lasts(now time.Time) bool {
 	if h.waiting == 0 && now.Sub(h.last) > silenceGap {
 		return false
 	}
-	return !h.since.IsZero() && now.Sub(h.since) >= silence
+	return !h.since.IsZero() && now.Sub(h.since) >= silence // rule: an outage is a second without a reply
 }
 
 // begins returns since when DynamoDB has been silent, once for each silence.

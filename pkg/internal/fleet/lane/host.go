@@ -52,7 +52,7 @@ func (s *host) silent(now time.Time) bool {
 // clocks reads the clocks that end a lease.
 func (s *host) clocks(now time.Time) lease.Clock {
 	return lease.Clock{
-		Mono: now.Sub(s.began).Milliseconds(), Wall: now.Round(0).UnixMilli(), Era: s.cfg.Clock.Era() + s.self.renamed.Load(),
+		Mono: now.Sub(s.began).Milliseconds(), Wall: now.Round(0).UnixMilli(), Era: s.cfg.Clock.Era() + s.self.renamed.Load(), // rule: a lease ends by the wall clock of the machine
 	}
 }
 

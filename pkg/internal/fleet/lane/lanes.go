@@ -137,7 +137,7 @@ func (s *Lanes) forward(from *Lane, d *departure) {
 	heir.mu.Lock()
 	defer s.unlock(heir)
 	for _, r := range d.requests {
-		if r.state != over {
+		if r.state != over { // rule: a request with an end is not forwarded
 			heir.enter(r, s.cfg.Now())
 		}
 	}

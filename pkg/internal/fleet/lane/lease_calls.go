@@ -56,11 +56,11 @@ func (c *cascade) decide(s *Lanes) bool {
 		l.used, l.view.moved = now, now
 		l.lessee.count(r, c.draws[i])
 		if !c.denies {
-			l.held.ledger.Draw(c.draws[i])
+			l.held.ledger.Draw(c.draws[i]) // rule: calls over several buckets count what leases served
 		}
 		l.held.tell(r.Request, l.view.state, l.view.now, !c.denied[i])
 		if c.denies {
-			r.unspent()
+			r.unspent() // rule: a denied cascade has taken nothing
 		}
 		l.lessee.served(r)
 		if l.held.holder.Due(l.view.now) {
@@ -88,7 +88,7 @@ func (c *cascade) weigh(i int, r *Request, now time.Time) bool {
 		return true
 	}
 	c.denied[i] = l.held.holder.Miss(l.view.now, r.patience(now).Milliseconds(), draws) == lease.Denied && !l.lessee.sole()
-	c.denies = c.denies || c.denied[i]
+	c.denies = c.denies || c.denied[i] // rule: one request denied denies the cascade
 	return c.denied[i]
 }
 
@@ -102,13 +102,13 @@ func (c *cascade) spend(s *Lanes) bool {
 	for _, r := range c.requests {
 		alive = laneOf(r).held.holder.Alive(clocks) && alive
 	}
-	if alive {
+	if alive { // rule: the leases of a cascade are alive after the spend
 		return true
 	}
 	for i, r := range c.requests {
 		l := laneOf(r)
 		for _, d := range c.draws[i] {
-			l.held.holder.Refund(l.view.now, d.Limit, d.Take)
+			l.held.holder.Refund(l.view.now, d.Limit, d.Take) // rule: leases that are alive get back what a cascade drew
 		}
 	}
 	return false

@@ -141,10 +141,10 @@ func (l divider) answer(r *Request) {
 func (l divider) unite(r *Request) {
 	kept := r.part
 	lost := r.Admitted && !l.settle(r, true) && r.state != owed && r.state != sentOwed // an admission made late stands
-	if r.part != nil {
+	if r.part != nil {                                                                 // rule: what is kept is free again after a denial
 		l.settle(r, false)
 	}
-	if r.Admitted && !lost {
+	if r.Admitted && !lost { // rule: the part that a lease kept counts
 		l.consume(r, kept)
 	}
 	back := r.Undo()
@@ -162,6 +162,6 @@ func (l divider) unite(r *Request) {
 	}
 	if lost {
 		r.Admitted = false
-		l.owe(r, back)
+		l.owe(r, back) // rule: the centre's part of a large request goes back
 	}
 }

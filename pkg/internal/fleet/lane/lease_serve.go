@@ -72,7 +72,7 @@ func (l lessee) decide(r *Request, now time.Time) (waits, done bool) {
 	}
 	switch h.holder.Take(at, r.patience(now).Milliseconds(), draws) {
 	case lease.Admitted:
-		if !h.holder.Alive(l.host.clocks(l.host.cfg.Now())) {
+		if !h.holder.Alive(l.host.clocks(l.host.cfg.Now())) { // rule: a lease is alive after its spend
 			return false, false
 		}
 		h.ledger.Draw(draws)
@@ -90,7 +90,7 @@ func (l lessee) decide(r *Request, now time.Time) (waits, done bool) {
 		l.served(r)
 		return false, true
 	case lease.Wait, lease.Pull:
-		return !l.rests(now), false
+		return !l.rests(now), false // rule: a request waits for no lease write that is not sent
 	case lease.Centre:
 		l.keep(r, draws, false)
 		return l.cedes(), false
@@ -139,7 +139,7 @@ func (l lessee) leases(r *Request) bool {
 	if h.holder != nil && !h.fits(hash, level) && !h.holds() {
 		h.end()
 	}
-	if h.holder == nil && !r.Policy.None && (v.state == nil || !v.state.Shard.Retired) {
+	if h.holder == nil && !r.Policy.None && (v.state == nil || !v.state.Shard.Retired) { // rule: no lease of a retired shard
 		h.begin(l.base(r.Limits, r.Generation, v.now), h.policy)
 		l.show(l.host.cfg.Now())
 	}
@@ -252,7 +252,7 @@ func (l lessee) payOwed(r *Request, now time.Time) (waits, done bool) {
 			continue
 		}
 		if sp.Give > 0 {
-			sp.Give = h.holder.Refund(at, k, sp.Give)
+			sp.Give = h.holder.Refund(at, k, sp.Give) // rule: a give-back goes to one place
 		}
 		if sp.Cost > 0 {
 			sp.Cost = h.holder.Charge(at, k, sp.Cost, 0)
@@ -262,7 +262,7 @@ func (l lessee) payOwed(r *Request, now time.Time) (waits, done bool) {
 	if !rest {
 		for i := range r.Spends {
 			if k := h.of(r.Spends[i].Limit); k >= 0 {
-				h.ledger.Add(k, r.Spends[i].Usage)
+				h.ledger.Add(k, r.Spends[i].Usage) // rule: usage that a lease pays counts
 			}
 		}
 		l.closer.finish(r, nil)

@@ -96,7 +96,7 @@ func (h *held) begin(state *schema.Bucket, policy limiter.LeasePolicy) {
 // fits reports whether the holder is for the share of limits that a shard of a level has. A split or a
 // merge changes that share, and the limits stay.
 func (h *held) fits(hash uint64, level int) bool {
-	return h.hash == hash && h.level == level
+	return h.hash == hash && h.level == level // rule: a lease is of the share of the shard
 }
 
 // end forgets the holder.
@@ -125,7 +125,7 @@ func (h *held) copied(own *schema.Lease) bool {
 	if own == nil || own.Rate+own.Room == 0 || slices.Contains(h.shown, own.Sequence) {
 		return false
 	}
-	return !slices.Contains(h.issued[:min(h.writes, len(h.issued))], own.Sequence)
+	return !slices.Contains(h.issued[:min(h.writes, len(h.issued))], own.Sequence) // rule: a lease of a copy is not the own one
 }
 
 // showed notes the own slot of an item.

@@ -67,7 +67,7 @@ func (l lessee) look(now time.Time) message {
 // ask sends the lease write that is due.
 func (l lessee) ask(now time.Time, dead uint32, reaps bool) (message, bool) {
 	h, v := l.held, l.view
-	if l.host.closing.Load() && h.holder != nil {
+	if l.host.closing.Load() && h.holder != nil { // rule: no lease is asked for at the end
 		v.drift(now) // the callers' clock may have been ahead of this machine's
 		h.holder.Recall()
 	}
@@ -255,7 +255,7 @@ func (m *leaseWrite) unsent() {
 // lost has the item read where the write may have been applied: it is never sent again.
 func (m *leaseWrite) lost(perhaps bool, err error, now time.Time) {
 	l := m.by
-	if perhaps || awsdb.Retryable(err) { // a copy of it may be applied after one that was throttled
+	if perhaps || awsdb.Retryable(err) { // a copy of it may be applied after one that was throttled // rule: a lease that is copied while it was throttled is the own
 		l.held.issue(m.lease)
 	}
 	if !perhaps {

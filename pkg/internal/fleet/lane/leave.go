@@ -33,7 +33,7 @@ func (l closer) abandon(r *Request) End {
 		return Unknown
 	}
 	l.remove(r)
-	l.lease.release(r, false)
+	l.lease.release(r, false) // rule: a request that is abandoned keeps nothing of the lease
 	l.finish(r, errLeft)
 	if r.unsure {
 		return Unknown

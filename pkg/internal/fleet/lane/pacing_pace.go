@@ -62,7 +62,7 @@ func (p *Pace) Reply(took time.Duration) {
 // Attempt returns how long a message may take: longer where replies take long, or a table that
 // is slow would be asked everything twice.
 func (p *Pace) Attempt(least time.Duration) time.Duration {
-	return max(least, tripAttempts*p.trip)
+	return max(least, tripAttempts*p.trip) // rule: a slow table has longer for a reply
 }
 
 // RoundTrip returns the time that a write takes, about.
@@ -82,7 +82,7 @@ func (p *Pace) Next(flights, replicas int) time.Time {
 	at := time.Time{}
 	switch {
 	case flights > 0:
-		at = p.sent.Add(max(Least, each, p.RoundTrip()/2))
+		at = p.sent.Add(max(Least, each, p.RoundTrip()/2)) // rule: many replicas write more slowly
 	case replicas > 1:
 		at = p.sent.Add(each)
 	}

@@ -48,7 +48,7 @@ func (p *Peers) Observe(ids []schema.WriteID, self uint32, now time.Time) {
 		}
 		switch {
 		case !ok && !p.known:
-			seen.last = id // its time is not known
+			seen.last = id // its time is not known // rule: the first state tells of no other replica
 		case !ok || seen.last.Number() < id.Number():
 			seen = peer{id, now, long}
 		}

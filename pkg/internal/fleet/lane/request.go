@@ -109,7 +109,7 @@ func (r *Request) happen(e event) (ok bool) {
 
 // undone reports whether what its write takes is given back.
 func (r *Request) undone() bool {
-	return r.state == sentDenied || r.state == sentLeft && !r.Keep
+	return r.state == sentDenied || r.state == sentLeft && !r.Keep // rule: a call that leaves gets back what its write takes
 }
 
 // patience is how long the caller still waits.

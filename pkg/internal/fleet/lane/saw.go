@@ -11,7 +11,7 @@ import (
 // sees takes in an image of the item that a message brought. The lane is locked.
 func (l *Lane) sees(image *schema.Bucket, by *copies, now time.Time) {
 	l.saw(image, by, now)
-	l.finder.find(image)
+	l.finder.find(image) // rule: a write that was refused is watched for copies
 }
 
 // saw takes an image of the item for its state, unless a newer one is known.

@@ -37,7 +37,7 @@ func newShare(replicas int, trip int64) Share { return Share{replicas: replicas,
 // taken by writes that no state shows.
 func (s *Share) Add(limit string, params tokenbucket.Params, there, flying int64) {
 	p, replicas := portion{limit: limit, there: there, params: params}, int64(s.replicas)
-	p.most = max(there-p.refill(s.trip)-(replicas-1)*flying, 0) / replicas
+	p.most = max(there-p.refill(s.trip)-(replicas-1)*flying, 0) / replicas // rule: the refill of a round trip belongs to the others
 	s.limits = append(s.limits, p)
 }
 
@@ -55,8 +55,8 @@ func (s *Share) Short(r *plan.Request) (limit string, beyond bool) {
 			continue
 		}
 		dry := p.dry(n, int64(s.replicas), s.trip)
-		if p.taken+n > p.most && (s.some || dry) {
-			limit, beyond = p.limit, beyond || dry || p.asked+n > p.there
+		if p.taken+n > p.most && (s.some || dry) { // rule: the first request has enough
+			limit, beyond = p.limit, beyond || dry || p.asked+n > p.there // rule: a request beyond what is there is denied at once
 		}
 	}
 	return limit, beyond
@@ -73,7 +73,7 @@ func (p *portion) dry(request, replicas, trip int64) bool {
 // leave will be denied, and leaves all of that to others.
 func (s *Share) Ask(r *plan.Request) {
 	for i := range s.limits {
-		if p := &s.limits[i]; p.asked+r.Wants(p.limit) > p.there {
+		if p := &s.limits[i]; p.asked+r.Wants(p.limit) > p.there { // rule: a request that does not fit asks for nothing
 			return
 		}
 	}
@@ -120,7 +120,7 @@ func Exceed(r *plan.Request, limit string, left int64) {
 		sp.Left.Tokens += sp.Back
 		if sp.Back = 0; sp.Limit == limit {
 			sp.Exceeded = true
-			sp.Left.Tokens = min(sp.Left.Tokens, left, max(sp.Need, sp.Ask)-1)
+			sp.Left.Tokens = min(sp.Left.Tokens, left, max(sp.Need, sp.Ask)-1) // rule: a denial tells what is left
 		}
 	}
 }

@@ -26,9 +26,9 @@ type turns struct {
 func (t *turns) saw(turn schema.Turn, self uint32, trip time.Duration, now time.Time) {
 	switch {
 	case turn.ID == "" || turn.ID.Replica() == self:
-		t.until = time.Time{}
-	case turn.ID != t.seen:
-		t.seen, t.until = turn.ID, now.Add(max(turn.Hold-trip, 0))
+		t.until = time.Time{} // rule: a turn is over with its exact write
+	case turn.ID != t.seen: // rule: each turn is held once
+		t.seen, t.until = turn.ID, now.Add(max(turn.Hold-trip, 0)) // rule: nothing is written while another replica has a turn
 	}
 }
 
@@ -71,10 +71,10 @@ type turner struct {
 // before the write was refused, if that is likely.
 func (l turner) turnDue(soon bool, now time.Time) bool {
 	state := l.view.state
-	if l.turns.mine || state == nil || state.Shard.Epoch >= schema.MaxEpoch {
+	if l.turns.mine || state == nil || state.Shard.Epoch >= schema.MaxEpoch { // rule: a turn is not asked for again before the exact write
 		return false
 	}
-	return l.turns.lost >= turnAfter || soon && l.crowded(now)
+	return l.turns.lost >= turnAfter || soon && l.crowded(now) // rule: a turn is asked for where other writes come before
 }
 
 // crowded reports whether other replicas write to the item so often that no exact write finds it

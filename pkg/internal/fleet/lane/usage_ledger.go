@@ -119,7 +119,7 @@ func (g *Ledger) Saw(state *schema.Bucket) (doubtful int64) {
 	g.open = nil
 	switch {
 	case landed != nil:
-		landed.book()
+		landed.book() // rule: of several reports on one state one counts
 	case lost != nil:
 		lost.book()
 		doubtful = gross(lost.spent)

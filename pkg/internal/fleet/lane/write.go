@@ -36,7 +36,7 @@ type write struct {
 // write returns the write of a stage, which holds some requests. The lane is locked.
 func (l writer) write(stage *plan.Stage, actors []*Request, now time.Time) message {
 	m := &write{by: l, batch: batch{
-		id: plan.ID{Slot: l.host.self.slotOn(l.view.state), Channel: l.channels.next(l.out, now), Write: l.host.self.next()}, actors: actors,
+		id: plan.ID{Slot: l.host.self.slotOn(l.view.state), Channel: l.channels.next(l.out, now), Write: l.host.self.next()}, actors: actors, // rule: a write is in a free channel
 		solo: len(l.out) == 0,
 	}}
 	m.write = stage.Write(m.id, l.sender.cost())
@@ -82,7 +82,7 @@ func (m *write) came(image *schema.Bucket, refused bool, now time.Time) {
 	l.sender.lane.sees(image, &m.copies, now)
 	l.turns.ended(m.write, image, refused)
 	switch {
-	case m.outcome == sought, refused && (m.outcome == unknown || m.shown(image)): // a copy can be refused since the write was applied
+	case m.outcome == sought, refused && (m.outcome == unknown || m.shown(image)): // a copy can be refused since the write was applied // rule: a copy that is refused does not tell that no copy landed
 		m.resolve(image, now)
 	case refused:
 		l.finder.watch(&m.batch, image)
@@ -102,7 +102,7 @@ func (m *write) resolve(image *schema.Bucket, now time.Time) {
 	case plan.Dead:
 		l.closer.again(&m.batch, false)
 	case plan.Open, plan.Lost:
-		l.closer.dropBookings(&m.batch, now)
+		l.closer.dropBookings(&m.batch, now) // rule: a charge in doubt is not booked again
 	}
 }
 

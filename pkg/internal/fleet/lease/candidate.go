@@ -35,13 +35,13 @@ func granted(limits []tokenbucket.Params, base *candidate, p *Plan) candidate {
 	c := candidate{
 		seq: p.Slot.Seq, rate: p.Slot.Rate, room: p.Slot.Room, sent: p.clock,
 		buckets: make([]tokenbucket.Bucket, len(limits)),
-		params:  share(limits, min(base.rate, p.Slot.Rate), p.Slot.Room),
+		params:  share(limits, min(base.rate, p.Slot.Rate), p.Slot.Room), // rule: new rate counts from the reply, and given rate is gone from the plan
 	}
 	for l := range limits {
 		b := base.buckets[l]
-		c.buckets[l] = tokenbucket.Bucket{Tokens: b.Tokens + p.Draw[l], Remainder: b.Remainder, Refilled: b.Refilled}
+		c.buckets[l] = tokenbucket.Bucket{Tokens: b.Tokens + p.Draw[l], Remainder: b.Remainder, Refilled: b.Refilled} // rule: given tokens are gone from the plan
 		if p.Slot.Room > base.room {
-			c.params[l].Capacity = min(c.params[l].Capacity, base.params[l].Capacity+max(p.Draw[l], 0))
+			c.params[l].Capacity = min(c.params[l].Capacity, base.params[l].Capacity+max(p.Draw[l], 0)) // rule: new room counts from the reply
 		}
 	}
 	return c
@@ -69,7 +69,7 @@ func (c *candidate) confirm(limits []tokenbucket.Params) {
 
 // alive reports whether a term from the send has room for a reading of the clocks.
 func (c *candidate) alive(now Clock) bool {
-	return now.Era == c.sent.Era && now.Mono-c.sent.Mono < Term && now.Wall-c.sent.Wall < Term
+	return now.Era == c.sent.Era && now.Mono-c.sent.Mono < Term && now.Wall-c.sent.Wall < Term // rule: a lease ends by the monotonic clock
 }
 
 // candidates are the leases that the slot may hold. The first is the one that it is known

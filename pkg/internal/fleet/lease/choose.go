@@ -9,7 +9,7 @@ func (d *duties) plan(p *Plan) bool {
 	switch {
 	case d.returning(p.Now):
 		return d.planRecall(p)
-	case d.stock.serves && p.local >= d.idleAt() && !d.keeps():
+	case d.stock.serves && p.local >= d.idleAt() && !d.keeps(): // rule: a lease with kept tokens is not returned
 		d.left = p.Now
 		return d.planReturn(p)
 	case d.stock.serves && (due || d.pull || d.short(p.local)):
@@ -49,7 +49,7 @@ func (d *duties) begin(p *Plan, kind Kind) {
 	if d.known.view.HasOwn {
 		p.OldRate, p.OldRoom = d.known.view.Own.Rate, d.known.view.Own.Room
 	}
-	p.Slot = Slot{Seq: d.seq + 1 + uint16(p.draw*seqSalt), At: encodeAt(p.Now)}
+	p.Slot = Slot{Seq: d.seq + 1 + uint16(p.draw*seqSalt), At: encodeAt(p.Now)} // rule: each lease write has a sequence number of its own
 }
 
 // seqSalt is how far apart two sequence numbers in a row are at most: at random, so that a

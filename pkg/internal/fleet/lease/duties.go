@@ -64,7 +64,7 @@ func (d *duties) due(now int64) bool {
 
 // returning reports whether the lease is to be returned, with demand or without.
 func (d *duties) returning(now int64) bool {
-	return d.recall || d.known.policy.None || now < d.asked
+	return d.recall || d.known.policy.None || now < d.asked // rule: a lease is returned when none is wanted
 }
 
 // recalled reports whether the lease is to be returned, by the last call.
@@ -119,7 +119,7 @@ func (d *duties) quietAt() int64 {
 
 // wants reports whether the demand is worth a lease, and goes on: a lease that was returned
 // as no request came is not asked for again before one does.
-func (d *duties) wants(now int64) bool { return now < d.quietAt() && d.known.worth(now) }
+func (d *duties) wants(now int64) bool { return now < d.quietAt() && d.known.worth(now) } // rule: no lease is asked for after the demand has ended
 
 // resume takes note that a lease is asked for. Where one was returned a moment ago, as no
 // request came, the next is kept for longer.

@@ -86,7 +86,7 @@ func (h *Holder) Due(now int64) bool { return h.duties.due(now) }
 func (h *Holder) Ask(now int64, c Clock, draw float64) (*Plan, bool) {
 	h.cands.refill(now)
 	h.life.alive(c)
-	if s := h.State(); s.InFlight() || s == Unsettled || len(h.cands) > mostOpen {
+	if s := h.State(); s.InFlight() || s == Unsettled || len(h.cands) > mostOpen { // rule: few lease writes are without an outcome
 		return nil, false
 	}
 	v := &h.known.view
@@ -108,13 +108,13 @@ func (h *Holder) Failed(now int64, p *Plan, perhaps bool) { h.life.fail(now, p, 
 // writes that have no outcome yet: each was planned on the version of an image before, and
 // is applied to no other one. An image that is older than one seen before is ignored.
 func (h *Holder) Seen(now int64, c Clock, v View) {
-	if !v.Version.after(h.known.view.Version) {
+	if !v.Version.after(h.known.view.Version) { // rule: an older image tells nothing
 		return
 	}
 	h.known.view, h.known.seen, h.known.reckoned = v, now, 0
 	h.duties.pull, h.duties.asked = false, v.recalled(now)
 	clear(h.known.need)
-	h.cands.refill(now)
+	h.cands.refill(now) // rule: refill before the reply is at the old rate
 	h.life.alive(c)
 	h.life.settle(now, c)
 	if h.serves && h.duties.asked > 0 {

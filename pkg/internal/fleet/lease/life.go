@@ -13,7 +13,7 @@ type life struct {
 func (l *life) happen(e event) {
 	next, ok := l.duties.state.after(e)
 	if !ok {
-		next = Ended
+		next = Ended // rule: an impossible event ends the lease
 	}
 	l.duties.state = next
 	l.stock.serves = next.Serves()
@@ -30,7 +30,7 @@ func (l *life) alive(c Clock) bool {
 	if !l.stock.serves && l.duties.state != Unsettled {
 		return false
 	}
-	if !l.stock.cands[0].alive(c) {
+	if !l.stock.cands[0].alive(c) { // rule: a renewal without a reply does not lengthen the term
 		l.end()
 		return false
 	}
@@ -58,14 +58,14 @@ func (l *life) sent(p *Plan) {
 // fail ends a plan that got no reply with an image.
 func (l *life) fail(now int64, p *Plan, perhaps bool) {
 	d := l.duties
-	if !d.state.InFlight() || p.Slot.Seq != l.flight.Slot.Seq {
+	if !d.state.InFlight() || p.Slot.Seq != l.flight.Slot.Seq { // rule: a failure of an older lease write is none of the newest
 		return
 	}
 	if !perhaps {
 		l.stock.cands = l.stock.cands[:len(l.stock.cands)-1]
 		l.refuse(now)
 		return
-	}
+	} // rule: a lease write without a reply stays a candidate
 	l.happen(unanswered)
 	if d.state == Ended { // a removal: there is no lease
 		l.stock.forget()
@@ -85,7 +85,7 @@ func (l *life) settle(now int64, c Clock) {
 	switch {
 	case at > 0:
 		l.apply(now, c, at)
-	case at < 0 && cands[0].leases():
+	case at < 0 && cands[0].leases(): // rule: a lease that is not in the item is over
 		l.lose(now)
 	default:
 		l.drop(now)
@@ -102,10 +102,10 @@ func (l *life) apply(now int64, c Clock, at int) {
 		d.pace.applied(now, l.known.holders(), l.known.rtt, true, true)
 		return
 	}
-	if !won.alive(c) {
+	if !won.alive(c) { // rule: a grant that is seen after its term is over
 		l.end()
 		return
-	}
+	} // rule: a term is from before the send
 	won.confirm(l.stock.limits)
 	l.stock.cands = append(l.stock.cands[:0], won)
 	l.happen(applied)

@@ -74,12 +74,12 @@ func (k *known) drawn(p *Plan, v *View, l int, stock float64) int64 {
 	if tokens < 0 { // debt of the centre: the lease takes over its share
 		want = max(own, 0) - portion(min(-tokens, whole), p.Slot.Rate)
 	}
-	draw := max(want, k.stock.kept[l], 0) - own
+	draw := max(want, k.stock.kept[l], 0) - own // rule: kept tokens are not given back
 	if draw < 0 && tokens >= 0 && p.Slot.Rate >= p.OldRate && -draw < max(want/5, 2*k.cost(l, p.Now)) {
 		draw = 0
 	}
-	draw = max(draw, tokens-portion(whole, p.OldRoom+v.Room-p.Slot.Room))
-	return min(draw, max(tokens, 0), room-own)
+	draw = max(draw, tokens-portion(whole, p.OldRoom+v.Room-p.Slot.Room)) // rule: room comes with its tokens
+	return min(draw, max(tokens, 0), room-own)                            // rule: a lease draws at most the tokens that are there
 }
 
 // hint writes the hints of a slot.

@@ -15,7 +15,7 @@ const (
 	Term = 5000
 	// ReapAfter is how long a slot must be seen unchanged, in milliseconds of the monotonic
 	// clock, before another replica frees it.
-	ReapAfter = Term + Term/8
+	ReapAfter = Term + Term/8 // rule: a lease is over before it is freed
 	// MaxHolders is the greatest number of slots in an item.
 	MaxHolders = 64
 )

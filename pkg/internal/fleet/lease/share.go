@@ -147,7 +147,7 @@ func (s *scene) plenty(l *level, k float64) wanted {
 	b := min(max(k, s.centreRoom/4), max(l.demand*s.spanOf(plentySpan), l.whole/50)/l.whole, s.room+max(0, s.centreRoom-reserve/2))
 	pool := max(l.centre, 0) + l.own
 	stock := min(b*l.whole, pool*b/max(1e-9, s.centreRoom+s.room))
-	if need := max(l.demand*3*s.rtt, l.need); stock < need { // the part that the rate does not bring
+	if need := max(l.demand*3*s.rtt, l.need); stock < need { // the part that the rate does not bring // rule: a renewal brings the need of a request that waits
 		stock = min(need, l.own+max(l.centre, 0)/s.holders())
 	}
 	return wanted{room: b, stock: stock}

@@ -39,7 +39,7 @@ func (s State) String() string {
 }
 
 // Serves reports whether requests are served from a lease in this state.
-func (s State) Serves() bool { return s == Held || s == Renewing }
+func (s State) Serves() bool { return s == Held || s == Renewing } // rule: a lease that is being returned is not served
 
 // InFlight reports whether a lease write is in flight in this state.
 func (s State) InFlight() bool {

@@ -28,12 +28,12 @@ func (s *Stock) Covers(now int64, draws []Draw) bool {
 	if !s.serves {
 		return false
 	}
-	for i := range s.cands {
+	for i := range s.cands { // rule: every candidate covers a request
 		c := &s.cands[i]
 		for _, d := range draws {
 			b := &c.buckets[d.Limit]
 			*b = b.Refill(c.params[d.Limit], now)
-			if b.Tokens-s.kept[d.Limit] < d.Need {
+			if b.Tokens-s.kept[d.Limit] < d.Need { // rule: kept tokens serve no other request
 				return false
 			}
 		}
@@ -43,7 +43,7 @@ func (s *Stock) Covers(now int64, draws []Draw) bool {
 
 // Spend takes draws that Covers found covered at the same time.
 func (s *Stock) Spend(draws []Draw) {
-	for i := range s.cands {
+	for i := range s.cands { // rule: every candidate pays a request
 		c := &s.cands[i]
 		for _, d := range draws {
 			b := &c.buckets[d.Limit]
@@ -63,7 +63,7 @@ func (s *Stock) Refund(now int64, limit int, amount int64) (rest int64) {
 	for i := range s.cands {
 		c := &s.cands[i]
 		c.buckets[limit] = c.buckets[limit].Refill(c.params[limit], now)
-		most = min(most, max(c.params[limit].Capacity-c.buckets[limit].Tokens, 0))
+		most = min(most, max(c.params[limit].Capacity-c.buckets[limit].Tokens, 0)) // rule: a refund into a lease keeps to its room
 	}
 	s.cands.add(limit, most)
 	return amount - most
@@ -75,7 +75,7 @@ func (s *Stock) Charge(now int64, limit int, amount, overdraft int64) (rest int6
 	if !s.serves {
 		return amount
 	}
-	most := min(amount, max(s.cands.least(limit, now)-s.kept[limit]+overdraft, 0))
+	most := min(amount, max(s.cands.least(limit, now)-s.kept[limit]+overdraft, 0)) // rule: a charge of a lease is bounded
 	s.cands.add(limit, -most)
 	return amount - most
 }
@@ -112,7 +112,7 @@ func (s *Stock) Keep(now int64, draws []Draw) (p Part, rest []int64, ok bool) {
 		}
 	}
 	for _, d := range p.draws {
-		s.kept[d.Limit] += d.Take
+		s.kept[d.Limit] += d.Take // rule: two requests keep tokens apart
 	}
 	return p, rest, len(p.draws) > 0
 }
@@ -122,11 +122,11 @@ func (s *Stock) Keep(now int64, draws []Draw) (p Part, rest []int64, ok bool) {
 // and the tokens of the centre have to be refunded.
 func (s *Stock) Settle(now int64, p Part, admitted bool) bool {
 	if p.term != s.term {
-		return !admitted
+		return !admitted // rule: kept tokens end with their lease
 	}
 	for _, d := range p.draws {
 		s.kept[d.Limit] -= d.Take
-		if admitted {
+		if admitted { // rule: kept tokens are spent by the admitted request
 			s.cands.least(d.Limit, now)
 			s.cands.add(d.Limit, -d.Take)
 		}

@@ -53,7 +53,7 @@ func (v *View) full(now int64) bool {
 // recalled returns until when all leases are to be returned, by a view of now; 0 where
 // they are not.
 func (v *View) recalled(now int64) int64 {
-	if v.Recall {
+	if v.Recall { // rule: a lease is returned when it is asked back
 		return forever
 	}
 	until := int64(0)

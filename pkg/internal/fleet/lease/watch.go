@@ -35,7 +35,7 @@ func (w *Watch) Seen(mono int64, slots []SlotID) {
 	next := make(map[uint32]sighting, len(slots))
 	for _, s := range slots {
 		old, ok := w.slots[s.Replica]
-		if !ok || old.seq != s.Seq {
+		if !ok || old.seq != s.Seq { // rule: a renewed lease is not dead
 			old = sighting{seq: s.Seq, since: mono}
 		}
 		next[s.Replica] = old
@@ -83,7 +83,7 @@ func (w *Watch) Users(mono int64) iter.Seq[uint32] {
 // image, and false where there is none.
 func (w *Watch) Dead(mono int64) (replica uint32, ok bool) {
 	for id, s := range w.slots {
-		if mono-s.since >= ReapAfter && (!ok || id < replica) {
+		if mono-s.since >= ReapAfter && (!ok || id < replica) { // rule: a lease is freed after its term
 			replica, ok = id, true
 		}
 	}

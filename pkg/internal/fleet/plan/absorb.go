@@ -14,17 +14,17 @@ import (
 // Both are reckoned as of one time, which is not before the retirement: until then the
 // retired shard refilled its part by itself, and from then on this one does.
 func Absorb(b, found *schema.Bucket, now int64, units int64) (*Write, error) {
-	if !settled(b) || !b.Shard.Sharded() || b.Shard.Index >= b.Shard.Level/2 || b.Shard.Epoch >= schema.MaxEpoch {
+	if !settled(b) || !b.Shard.Sharded() || b.Shard.Index >= b.Shard.Level/2 || b.Shard.Epoch >= schema.MaxEpoch { // rule: only shards that are settled are merged
 		return nil, ErrShard
 	}
 	other := b.Shard.Other()
 	now = max(now, b.Time())
 	epoch := other.Epoch
 	if found != nil {
-		if !found.Shard.Retired || found.Shard.Birth != other.Birth || found.Shard.Index != other.Index || found.Version.Newer(b.Version) {
+		if !found.Shard.Retired || found.Shard.Birth != other.Birth || found.Shard.Index != other.Index || found.Version.Newer(b.Version) { // rule: only the retired shard that was seen is merged
 			return nil, ErrShard
 		}
-		now, epoch = max(now, found.Time()), found.Shard.Epoch
+		now, epoch = max(now, found.Time()), found.Shard.Epoch // rule: a merge is not before the retirement
 		if found.Version.Hash != b.Version.Hash {
 			found = under(found, b.Limits, b.Version.Generation, now)
 		}
@@ -52,7 +52,7 @@ func Absorb(b, found *schema.Bucket, now int64, units int64) (*Write, error) {
 func absorb(of *schema.Balance, found *schema.Bucket, whole *schema.Shard, now int64) {
 	own, other := withoutCarry(bucketAt(of, now), of), tokenbucket.Bucket{}
 	if found != nil {
-		other = keeps(found, of, now)
+		other = keeps(found, of, now) // rule: debt of a shard that is absorbed stays
 	}
 	setShare(of, whole)
 	setBucket(of, sum(own, other, of, now))
@@ -68,7 +68,7 @@ func sum(x, y tokenbucket.Bucket, of *schema.Balance, now int64) tokenbucket.Buc
 	p := Params(of, schema.WholeLine())
 	both := tokenbucket.Bucket{
 		Tokens: x.Tokens + y.Tokens, Refilled: now,
-		Carried: min(x.Carried+y.Carried, tokenbucket.MaxCapacity),
+		Carried: min(x.Carried+y.Carried, tokenbucket.MaxCapacity), // rule: carried use of both halves is carried
 	}
 	if both.Remainder = (x.Remainder + y.Remainder) / 2; both.Remainder >= p.Period {
 		both.Tokens, both.Remainder = both.Tokens+1, both.Remainder-p.Period

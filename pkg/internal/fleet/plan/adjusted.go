@@ -73,7 +73,7 @@ func (w *Adjusted) finish() {
 	after.Serial++
 	after.Turn = schema.Turn{}
 	after.At = w.now
-	after.Shard.Epoch++
+	after.Shard.Epoch++ // rule: an adjustment raises the epoch
 	after.Shard.Units += transactionUnits
 	after.TTL = w.ttl()
 }
@@ -101,7 +101,7 @@ func (w *Adjusted) ttl() int64 {
 		}
 		m := newMeter(of, low.Line, w.now)
 		least := m.number(tokenbucket.Bucket{Tokens: of.Floor, Refilled: w.now}).v
-		if least.Cmp(of.FullAt) > 0 {
+		if least.Cmp(of.FullAt) > 0 { // rule: a ttl after an adjustment counts from the debt floor
 			of.FullAt = least
 		}
 	}
@@ -145,7 +145,7 @@ func (w *Adjusted) Update(table string, k schema.Key) types.TransactWriteItem {
 // the line and the shard.
 func (w *Adjusted) conditions(e *schema.Expression, had map[string]types.AttributeValue) {
 	e.Require(schema.AttrEpoch, "=", schema.NumberAttribute(w.base.Shard.Epoch))
-	e.Require(schema.AttrAt, "<=", schema.NumberAttribute(w.now))
+	e.Require(schema.AttrAt, "<=", schema.NumberAttribute(w.now)) // rule: an adjustment is not before the item
 	if w.pinned {
 		e.Require(schema.AttrSerial, "=", schema.NumberAttribute(w.base.Serial))
 	}

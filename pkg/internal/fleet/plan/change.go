@@ -36,7 +36,7 @@ func (s *Stage) Bring(to *limiter.Limits, generation uint64) (Brought, error) {
 		return Same, nil
 	case !s.Older(to, generation):
 		return Older, nil
-	case s.next.Leased():
+	case s.next.Leased(): // rule: limits change when nothing is leased
 		if s.next.Pending < generation {
 			next := *s.next
 			next.Pending, s.next, s.marks = generation, &next, true

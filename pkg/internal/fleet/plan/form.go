@@ -20,7 +20,7 @@ type form struct {
 // A request that is denied and has a charge or a refund cannot: no condition says that its
 // tokens are still missing.
 func (s *Stage) commutes(r *Request) bool {
-	if !r.Admitted && r.Books() {
+	if !r.Admitted && r.Books() { // rule: a charge beside a denied take is an exact write
 		return false
 	}
 	for i := range r.Spends {
@@ -71,7 +71,7 @@ func (f *form) give(st *staged, millitokens int64) bool {
 	}
 	f.touched = true
 	f.by = new(big.Int).Sub(f.offset(), st.meter.units(millitokens))
-	return !f.lifted || f.by.Sign() >= 0
+	return !f.lifted || f.by.Sign() >= 0 // rule: a refund beyond a lift is an exact write
 }
 
 // need has the limit hold that many millitokens.
@@ -91,7 +91,7 @@ func (f *form) bound(st *staged, units *big.Int) bool {
 		return most.Cmp(new(big.Int).Sub(f.lift, st.meter.refilled)) >= 0
 	}
 	most.Add(most, st.meter.refilled)
-	if f.most == nil || most.Cmp(f.most) < 0 {
+	if f.most == nil || most.Cmp(f.most) < 0 { // rule: a take has a bound
 		f.most = most
 	}
 	return true
@@ -124,7 +124,7 @@ func (f *form) cost(o Options, st *staged, sp *Spend, n number) bool {
 		f.debt = true
 		bound = st.meter.units(st.Floor + sp.Cost)
 	}
-	if !f.bound(st, bound) {
+	if !f.bound(st, bound) { // rule: a charge keeps to the debt floor
 		return false
 	}
 	f.by = new(big.Int).Add(f.offset(), x)
@@ -146,19 +146,19 @@ func (f *form) begin(o Options, st *staged, x *big.Int) bool {
 	}
 	if gave || !st.lifts(o.Guard) { // R ≤ v as the write has it by now
 		least := new(big.Int).Sub(m.refilled, f.offset())
-		if f.least == nil || least.Cmp(f.least) > 0 {
+		if f.least == nil || least.Cmp(f.least) > 0 { // rule: a busy write has a floor
 			f.least = least
 		}
 		return true
 	}
-	if st.seen.carried > 0 {
+	if st.seen.carried > 0 { // rule: a lift with carried use is an exact write
 		return false
 	}
 	lift := st.lift(o.Lift, x)
 	if f.most != nil && f.most.Cmp(lift) < 0 {
 		lift = m.refilled
 	}
-	f.lifted, f.lift, f.least, f.most = true, lift, nil, lift
+	f.lifted, f.lift, f.least, f.most = true, lift, nil, lift // rule: a lift has a bound
 	return true
 }
 

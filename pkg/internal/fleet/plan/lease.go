@@ -83,7 +83,7 @@ func (s *Stage) leaseParts(q LeaseWrite) (was, is schema.Lease, err error) {
 	if s.next.Shard.Retired || s.now > maxLeaseTime || s.now < -maxLeaseTime {
 		return was, is, ErrLease
 	}
-	if (held == nil) != (q.Seen == nil) || held != nil && *held != *q.Seen {
+	if (held == nil) != (q.Seen == nil) || held != nil && *held != *q.Seen { // rule: only the lease that was seen is freed
 		return was, is, ErrLease
 	}
 	if held != nil {
@@ -120,7 +120,7 @@ func (st *staged) draw(millitokens int64, parts int) number {
 	}
 	v := m.units(millitokens)
 	v.Add(v, n.v)
-	n.v = v.Sub(v, roomOf(st.Balance, parts))
+	n.v = v.Sub(v, roomOf(st.Balance, parts)) // rule: a dead lease counts as spent
 	return n
 }
 
@@ -146,7 +146,7 @@ func reline(b *schema.Bucket, now int64, rate, room int) {
 	was := b.Line
 	b.Line.Rate -= rate
 	b.Line.Room -= room
-	b.Line.Offset += int64(rate) * now
+	b.Line.Offset += int64(rate) * now // rule: a change of the rate counts from now on
 	if b.Leased() {
 		return
 	}

@@ -34,7 +34,7 @@ func under(b *schema.Bucket, to *limiter.Limits, generation uint64, now int64) *
 		next.Balances = append(next.Balances, old)
 	}
 	if b.Shard.Moving {
-		next.MovedAt = now
+		next.MovedAt = now // rule: tokens that move are refilled under the old limits
 	}
 	schema.SortBalances(next.Balances)
 	forget(&next, now)

@@ -26,7 +26,7 @@ func (w *Write) Outcome(image *schema.Bucket) Outcome {
 		}
 		return Lost
 	}
-	own, seen := image.Slots[w.Slot][w.Channel], w.base.Slots[w.Slot][w.Channel]
+	own, seen := image.Slots[w.Slot][w.Channel], w.base.Slots[w.Slot][w.Channel] // rule: the id in its channel tells of a take
 	if w.exact || w.books {
 		own, seen = image.Booked[w.Slot], w.base.Booked[w.Slot]
 	}
@@ -41,9 +41,9 @@ func (w *Write) Outcome(image *schema.Bucket) Outcome {
 		return Open
 	case !w.named:
 		return w.leaseOutcome(image)
-	case w.lease.counts() && w.lease.Seen != nil && sameLease(image.Lease(w.lease.Replica), w.lease.Seen): // another replica may have its slot of ids
+	case w.lease.counts() && w.lease.Seen != nil && sameLease(image.Lease(w.lease.Replica), w.lease.Seen): // another replica may have its slot of ids // rule: the slot tells that a return was not applied
 		return Dead
-	case own == seen && own != "": // an absent id of a take may have been dropped
+	case own == seen && own != "": // an absent id of a take may have been dropped // rule: an id that is gone tells nothing
 		return Dead
 	case own == seen && (w.exact || w.books):
 		return Dead
@@ -74,7 +74,7 @@ func sameLease(x, y *schema.Lease) bool {
 // Overtaken reports whether writes that commute came before an exact one, as the image shows that
 // refused it. Such writes can come before it again and again.
 func (w *Write) Overtaken(image *schema.Bucket) bool {
-	return w.exact && image != nil && image.Shard.Epoch == w.base.Shard.Epoch
+	return w.exact && image != nil && image.Shard.Epoch == w.base.Shard.Epoch // rule: a turn lands beside takes
 }
 
 // Settle corrects the results of the write's requests by the state that it left: others may
@@ -90,7 +90,7 @@ func (w *Write) Settle(image *schema.Bucket) {
 			continue
 		}
 		v := new(big.Int).Sub(image.Balances[k].FullAt, w.after.Balances[st.index].FullAt)
-		if v.Add(v, r.leaves).Cmp(r.v) == 0 {
+		if v.Add(v, r.leaves).Cmp(r.v) == 0 { // rule: a take is told what others left
 			continue
 		}
 		before, left := st.meter.bucket(r.number).Tokens, st.left(number{v, r.carried})
@@ -103,7 +103,7 @@ func (w *Write) Settle(image *schema.Bucket) {
 // state that it left shows. The shard was split since they were taken, and has half of its room
 // then. Or leases have that room, and other tokens.
 func (w *Write) Overfilled(image *schema.Bucket) (sum int64) {
-	if w.stage == nil || !image.Shard.Sharded() && !image.Leased() || image.Shard.Epoch != w.base.Shard.Epoch {
+	if w.stage == nil || !image.Shard.Sharded() && !image.Leased() || image.Shard.Epoch != w.base.Shard.Epoch { // rule: what a leased item has no room for is counted
 		return 0
 	}
 	for i := range w.after.Balances {
@@ -115,7 +115,7 @@ func (w *Write) Overfilled(image *schema.Bucket) (sum int64) {
 		unit := big.NewInt(after.Share.Period * schema.Parts)
 		gave := new(big.Int).Sub(w.base.Balances[was].FullAt, after.FullAt)
 		above := new(big.Int).Sub(image.Balances[is].Refilled(image.LineOf(&image.Balances[is]), w.stage.now), image.Balances[is].FullAt)
-		if above.Sign() > 0 {
+		if above.Sign() > 0 { // rule: what a shard has no room for is counted
 			sum += min(gave.Div(gave, unit).Int64(), above.Div(above, unit).Int64())
 		}
 	}

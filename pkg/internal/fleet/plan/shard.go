@@ -26,7 +26,7 @@ var ErrShard = errors.New("the shard is not in a state for this change")
 // settled reports whether all of a shard is in its item: no lease is out, and the other
 // half of its last split is made.
 func settled(b *schema.Bucket) bool {
-	return b.Exists() && !b.Shard.Moving && !b.Shard.Retired && !b.Leased()
+	return b.Exists() && !b.Shard.Moving && !b.Shard.Retired && !b.Leased() // rule: a shard with leases is neither split nor merged
 }
 
 // Splits reports whether a shard can be split, and both halves would hold a whole token
@@ -45,7 +45,7 @@ func Split(b *schema.Bucket, now int64, units int64) (*Write, error) {
 	if !Splits(b) {
 		return nil, ErrShard
 	}
-	now = max(now, b.Time())
+	now = max(now, b.Time()) // rule: no split is before the state
 	after := *b
 	stays, leaves := b.Shard.Split()
 	after.Shard, after.MovedAt, after.TTL = stays, now, 0
@@ -112,7 +112,7 @@ func Make(b *schema.Bucket) (*schema.Bucket, error) {
 	}
 	for i := range made.Balances {
 		of := &made.Balances[i]
-		half := tokenbucket.Bucket{Tokens: of.Moving, Carried: of.Aside, Refilled: b.MovedAt}
+		half := tokenbucket.Bucket{Tokens: of.Moving, Carried: of.Aside, Refilled: b.MovedAt} // rule: the other half of a split has the tokens of its split
 		of.Share, of.Floor = made.Shard.Share(of.Whole), made.Shard.Floor(of.Limit.DebtFloor())
 		setBucket(of, half)
 		of.Moving, of.Aside = 0, 0
@@ -125,7 +125,7 @@ func Make(b *schema.Bucket) (*schema.Bucket, error) {
 // the item, and is filled in.
 func PutMade(table string, made *schema.Bucket, item map[string]types.AttributeValue) *dynamodb.PutItemInput {
 	in := (&Write{after: made}).Put(table, item)
-	in.ConditionExpression = aws.String("attribute_not_exists(#0) OR attribute_exists(#1) AND #2<:0")
+	in.ConditionExpression = aws.String("attribute_not_exists(#0) OR attribute_exists(#1) AND #2<:0") // rule: a living shard is not replaced
 	in.ExpressionAttributeNames = map[string]string{"#0": schema.AttrPK, "#1": schema.AttrRetired, "#2": schema.AttrEpoch}
 	in.ExpressionAttributeValues = map[string]types.AttributeValue{":0": schema.NumberAttribute(made.Shard.Epoch)}
 	return in

@@ -77,7 +77,7 @@ type result struct {
 // NewStage returns the bucket of a state at now, or at the state's time where that is
 // later.
 func NewStage(base *schema.Bucket, now int64, o Options) *Stage {
-	s := &Stage{base: base, next: base, now: max(now, base.Time()), options: o, exact: !base.Exists()}
+	s := &Stage{base: base, next: base, now: max(now, base.Time()), options: o, exact: !base.Exists()} // rule: no plan is before the state
 	s.restage()
 	return s
 }
@@ -125,13 +125,13 @@ func (s *Stage) find(limit string) int {
 func (s *Stage) Weigh(r *Request) Verdict {
 	writes := s.weigh(r)
 	switch {
-	case s.base.Shard.Retired:
+	case s.base.Shard.Retired: // rule: a retired shard decides nothing
 		return Elsewhere
 	case !writes && r.Admitted:
 		return Passed
 	case !writes:
 		return Denied
-	case !s.base.Exists() && s.options.Doubtful:
+	case !s.base.Exists() && s.options.Doubtful: // rule: no item is created at a doubtful time
 		return Waits
 	case s.exact || !s.commutes(r):
 		return Exact

@@ -28,7 +28,7 @@ const (
 // to are full from there. The others count from their balance as it was seen: another write
 // that lowers one raises the ttl by itself.
 func (s *Stage) ttl(after *schema.Bucket) int64 {
-	if after.Shard.Sharded() {
+	if after.Shard.Sharded() { // rule: an item of several has no ttl
 		return 0 // an item that expires would take its tokens with it
 	}
 	if s.base.Exists() && s.base.TTL == 0 && !s.exact {
@@ -39,15 +39,15 @@ func (s *Stage) ttl(after *schema.Bucket) int64 {
 		b := &after.Balances[i]
 		m := newMeter(b, after.LineOf(b), s.now)
 		left := m.bucket(number{b.FullAt, b.Carried})
-		if !s.exact {
+		if !s.exact { // rule: a ttl covers the takes that others may add
 			left.Tokens = min(left.Tokens, s.lowest(b))
 		}
-		if after.Leased() { // a holder that is gone may have spent all that it held
+		if after.Leased() { // a holder that is gone may have spent all that it held // rule: a leased item is kept until it is full from nothing
 			left.Tokens, m.params = min(left.Tokens, 0), Params(b, schema.WholeLine())
 		}
 		wait = max(wait, left.TimeToUnused(m.params, s.now))
 	}
-	if after.Lasts(s.now) {
+	if after.Lasts(s.now) { // rule: an item is kept while forgotten limits last
 		wait = max(wait, after.Until-max(s.now, after.Until-tokenbucket.Forever))
 	}
 	needed := ttlAfter(s.now, wait)
@@ -68,7 +68,7 @@ func (s *Stage) lowest(b *schema.Balance) int64 {
 		return tokenbucket.MaxAmount
 	}
 	switch f := &s.staged[k].form; {
-	case f.debt:
+	case f.debt: // rule: a ttl covers the debt that others may add
 		return b.Floor
 	case f.lifted || f.offset().Sign() > 0:
 		return 0

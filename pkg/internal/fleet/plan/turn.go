@@ -25,7 +25,7 @@ func Hold(trip time.Duration) time.Duration { return min(max(trip*3/2, leastHold
 func Turn(state *schema.Bucket, id ID, hold time.Duration, units int64) *Write {
 	after := *state
 	after.Serial++
-	after.Shard.Epoch++
+	after.Shard.Epoch++ // rule: a turn raises the epoch
 	after.Shard.Units += units
 	after.Turn = schema.Turn{ID: id.Write, Hold: min(hold.Truncate(time.Millisecond), schema.MaxHold)}
 	return &Write{ID: id, base: state, after: &after, units: units, turn: true}

@@ -57,7 +57,7 @@ func (s *Stage) Write(id ID, units int64) *Write {
 	if len(s.results) == 0 && s.next == s.base {
 		return nil
 	}
-	named := len(s.results) > 0 || s.folded || s.marks || s.lease.counts()
+	named := len(s.results) > 0 || s.folded || s.marks || s.lease.counts() // rule: a return that counts leaves its id
 	w := &Write{ID: id, base: s.base, exact: s.exact, books: s.books, takes: s.takes, units: units, stage: s, lease: s.lease, named: named}
 	after := *s.next
 	after.Serial++
@@ -115,7 +115,7 @@ func (w *Write) change(st *staged) {
 func (f *form) leaves(v *big.Int) *big.Int {
 	switch {
 	case f.lifted:
-		return new(big.Int).Add(f.lift, f.offset())
+		return new(big.Int).Add(f.lift, f.offset()) // rule: a lift goes to its bound
 	case f.by != nil:
 		return new(big.Int).Add(v, f.by)
 	}
@@ -156,7 +156,7 @@ func (w *Write) Put(table string, item map[string]types.AttributeValue) *dynamod
 // it is afterwards, or as it is when the condition does not hold.
 func (w *Write) Update(table string, k schema.Key) *dynamodb.UpdateItemInput {
 	e := schema.NewExpression()
-	e.Require(schema.AttrEpoch, "=", schema.NumberAttribute(w.base.Shard.Epoch))
+	e.Require(schema.AttrEpoch, "=", schema.NumberAttribute(w.base.Shard.Epoch)) // rule: each write pins the epoch
 	switch {
 	case w.turn:
 		w.ask(e)
@@ -174,7 +174,7 @@ func (w *Write) Update(table string, k schema.Key) *dynamodb.UpdateItemInput {
 
 // replace makes the update of an exact write: all that differs.
 func (w *Write) replace(e *schema.Expression) {
-	e.Require(schema.AttrSerial, "=", schema.NumberAttribute(w.base.Serial))
+	e.Require(schema.AttrSerial, "=", schema.NumberAttribute(w.base.Serial)) // rule: an exact write pins the serial number
 	differ(e, w.base.Attributes(), w.after.Attributes())
 	forgetUsage(e, w.base, w.after)
 }
@@ -210,21 +210,21 @@ func (w *Write) add(e *schema.Expression) {
 	}
 	switch seen := w.base.Booked[w.Slot]; {
 	case !w.books: // sent again, it finds its own id
-		attr := schema.SlotAttr(w.Slot, w.Channel)
-		e.Require(attr, "<>", id)
+		attr := schema.SlotAttr(w.Slot, w.Channel) // rule: a take leaves its id in its channel
+		e.Require(attr, "<>", id)                  // rule: a copy of a take is refused by its id
 		e.Set(attr, id)
 	case seen == "":
-		e.RequireAbsent(schema.BookedAttr(w.Slot))
+		e.RequireAbsent(schema.BookedAttr(w.Slot)) // rule: the first charge of a slot is the first one
 		e.Set(schema.BookedAttr(w.Slot), id)
 	default: // it is done once, also by a copy that is late: no id comes back
-		e.Require(schema.BookedAttr(w.Slot), "=", &types.AttributeValueMemberB{Value: []byte(seen)})
+		e.Require(schema.BookedAttr(w.Slot), "=", &types.AttributeValueMemberB{Value: []byte(seen)}) // rule: a charge pins the last one of its slot
 		e.Set(schema.BookedAttr(w.Slot), id)
 	}
 	if w.takes {
 		e.Set(schema.AttrLastTake, schema.NumberAttribute(w.after.Taken))
 	}
 	if g := w.after.Version.Generation; g != w.base.Version.Generation {
-		e.Require(schema.AttrGeneration, "<=", schema.NumberAttribute(g))
+		e.Require(schema.AttrGeneration, "<=", schema.NumberAttribute(g)) // rule: the generation of the limits does not fall
 		e.Set(schema.AttrGeneration, schema.NumberAttribute(g))
 	}
 	if w.after.Pending != w.base.Pending {
@@ -235,7 +235,7 @@ func (w *Write) add(e *schema.Expression) {
 	case 0:
 		e.Remove(schema.AttrTTL)
 	default:
-		e.RaiseTo(schema.AttrTTL, w.after.TTL)
+		e.RaiseTo(schema.AttrTTL, w.after.TTL) // rule: no write lowers a ttl
 	}
 	e.Add(schema.AttrSerial, 1)
 }
@@ -270,7 +270,7 @@ func (c *change) express(e *schema.Expression) {
 // restructured reports whether a write changed anything that commuting writes rest on:
 // they are of the epoch before, and must not find the state after it.
 func restructured(was, is *schema.Bucket) bool {
-	if was.Version.Hash != is.Version.Hash || was.Line.Rate != is.Line.Rate || was.Line.Offset != is.Line.Offset || is.Line.Room < was.Line.Room {
+	if was.Version.Hash != is.Version.Hash || was.Line.Rate != is.Line.Rate || was.Line.Offset != is.Line.Offset || is.Line.Room < was.Line.Room { // rule: another line raises the epoch
 		return true
 	}
 	if was.Exists() && was.TTL == 0 && is.TTL != 0 { // a write that was planned without one has no condition on it
@@ -278,7 +278,7 @@ func restructured(was, is *schema.Bucket) bool {
 	}
 	one, other := was.Shard, is.Shard
 	one.Units, other.Units = 0, 0
-	return one != other || returned(was, is)
+	return one != other || returned(was, is) // rule: tokens that come back raise the epoch
 }
 
 // returned reports whether a lease write gave tokens back to the centre. A take that was
