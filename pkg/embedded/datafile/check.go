@@ -37,7 +37,7 @@ func openChecked(file *os.File, readOnly bool) (*handle, state, error) {
 }
 
 // checker reads a whole file. bbolt trusts its pages, so the steps have an order: each makes the
-// next one safe. A pointer to nowhere faults in this goroutine, which caught converts to an error.
+// next one safe. A key of a wild length faults in this goroutine, which caught converts to an error.
 // Tx.Check has a goroutine of its own, where a fault would end the process. So it is the last.
 type checker struct {
 	tx   *bbolt.Tx
@@ -60,6 +60,10 @@ func (h *handle) check(size int64) (s state, err error) {
 	}
 	c := &checker{tx: tx, size: size}
 	if err := c.pages(h.db.Stats().FreePageN); err != nil {
+		return state{}, err
+	}
+	p := &pointers{r: h.file, seen: make([]bool, tx.Size()/pageSize)}
+	if err := p.follow(uint64(tx.Cursor().Bucket().Root())); err != nil {
 		return state{}, err
 	}
 	s, err = c.tables()
@@ -177,8 +181,7 @@ func (c *checker) table(t Table, fn func(key, value []byte)) error {
 	})
 }
 
-// walk calls fn for each element of a tree. The keys rise, so a tree that leads back to a page
-// before ends. Each key is also searched, which touches all keys of branches.
+// walk calls fn for each element of a tree, whose keys must rise. Each key is also searched, which touches all keys of branches.
 func (c *checker) walk(tree interface{ Cursor() *bbolt.Cursor }, fn func(key, value []byte) error) error {
 	var last []byte
 	next, search := tree.Cursor(), tree.Cursor()

@@ -18,8 +18,6 @@ const sector = 512
 
 // The layout of bbolt's pages, for damage at certain places.
 const (
-	pageHeader   = 16
-	elementSize  = 16
 	metaSize     = 64
 	freelistPage = 0x10
 )

@@ -162,6 +162,48 @@ func TestAWrongListOfFreePagesIsFound(t *testing.T) {
 	}
 }
 
+// bbolt would follow a circle of pages until the memory is used up.
+func TestACircleOfPagesIsFound(t *testing.T) {
+	snaps := history(t, random(t), 30)
+	last := snaps[len(snaps)-1]
+	b := bench{dir: memory(t)}
+	var branches int
+	for page := 2; page < len(last.image)/pageSize; page++ {
+		at := last.image[page*pageSize:]
+		if binary.NativeEndian.Uint16(at[8:]) != branchPage {
+			continue
+		}
+		branches++
+		for i := range binary.NativeEndian.Uint16(at[10:]) {
+			image := bytes.Clone(last.image)
+			binary.NativeEndian.PutUint64(image[page*pageSize+pageHeader+int(i)*elementSize+8:], uint64(page))
+			got, err := b.open(t, image, last.commit)
+			if err == nil && !maps.Equal(got, last.dump) || err != nil && !errors.Is(err, ErrCorrupt) {
+				t.Errorf("pointer %d of page %d leads to itself: %v, want ErrCorrupt unless the page is free", i, page, err)
+			}
+		}
+	}
+	// A table without records is beside its name, and its leaf is no branch.
+	f := open(t, t.TempDir())
+	empty := snap(t, f)
+	for at := 2 * pageSize; at < len(empty.image); at++ {
+		name := []byte(Settled)
+		if !bytes.HasPrefix(empty.image[at:], append(name, make([]byte, 16)...)) {
+			continue
+		}
+		branches++
+		image := bytes.Clone(empty.image)
+		image[at+len(name)+16+8] = branchPage
+		got, err := b.open(t, image, empty.commit)
+		if err == nil && !maps.Equal(got, empty.dump) || err != nil && !errors.Is(err, ErrCorrupt) {
+			t.Errorf("an empty table that is a branch: %v, want ErrCorrupt", err)
+		}
+	}
+	if branches < 2 || b.count == 0 {
+		t.Errorf("%d branches, %d files", branches, b.count)
+	}
+}
+
 // If only values change, and pages are reused in turn, an older page fits so well that only the
 // sums of the records reveal it.
 func TestAPageThatWentBackIsFound(t *testing.T) {
