@@ -40,7 +40,7 @@ func TestADeadlineIsATimeout(t *testing.T) {
 					defer cancel()
 					child = made
 				}
-				if at, ok := d.Deadline(); !ok || tt.want == context.DeadlineExceeded && time.Until(at) != tt.after {
+				if at, ok := d.Deadline(); !ok || errors.Is(tt.want, context.DeadlineExceeded) && time.Until(at) != tt.after {
 					t.Errorf("%s: its deadline is in %v, want %v", name, time.Until(at), tt.after)
 				}
 				time.Sleep(tt.after - time.Millisecond)

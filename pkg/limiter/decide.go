@@ -20,7 +20,7 @@ func (l *Limiter) Decide(ctx context.Context, now time.Time, req *Request, d *De
 	}
 	bounded := within(ctx, l.timeout)
 	defer bounded.end()
-	return l.decide(bounded, now, req, d)
+	return l.decide(bounded, now, req, d) //nolint:contextcheck // bounded is a context of ctx
 }
 
 // decide is Decide of a valid request, within the deadline of ctx.

@@ -201,14 +201,11 @@ func (l closer) postpone(r *Request, err error, now time.Time) bool {
 	if now.After(r.patient) || l.host.Counters.Owed.Load() > maxOwed {
 		return false
 	}
-	switch r.state {
-	case sentDenied:
-		if !l.booksAlone(r) {
-			return true
-		}
-	case sentOwed:
+	if r.state == sentDenied && !l.booksAlone(r) {
+		return true
+	}
+	if r.state == sentOwed {
 		l.happen(r, refused)
-	default: // it is owed, and in no write
 	}
 	r.doubts = 0
 	r.expires = now.Add(owedPause/2 + time.Duration(l.host.cfg.Loop.Draw(int64(owedPause))))
