@@ -31,7 +31,6 @@ type Shape struct {
 	Minimum     json.Number       `json:"minimum,omitempty"`
 	Maximum     json.Number       `json:"maximum,omitempty"`
 	Default     any               `json:"default,omitempty"`
-	MinItems    int               `json:"minItems,omitempty"`
 	Items       *Shape            `json:"items,omitempty"`
 	Properties  map[string]*Shape `json:"properties,omitempty"`
 	Required    []string          `json:"required,omitempty"`
