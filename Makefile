@@ -87,7 +87,7 @@ SIMULATED := $(addprefix pkg/internal/fleet/,fleetsim lease plan schema)
 # tests of several packages share it.
 FLEET := pkg/dynamo $(addprefix pkg/internal/fleet/,awsdb catalog engine lane)
 # Tests of built programs, of which the race detector sees only the test.
-OUTSIDE := test/bounds test/docs test/durable test/migrate test/operate test/reload
+OUTSIDE := test/bounds test/docs test/migrate test/operate test/reload
 # Files of tests that the build with the race detector leaves out. make test-plain runs each
 # test that they name: their own ones, and those that their constants make larger.
 NORACE = $(shell grep -rl --include='*_test.go' '^//go:build !race' internal pkg)
@@ -108,7 +108,7 @@ test: $(ENVOY) $(DYNAMODB) $(AWSTOOLS) $(ZAELIMITER) $(CHROMIUM) ## Run every te
 .PHONY: test-race test-race-fleet test-plain test-outside test-simulated test-envoy test-manifests test-console test-fleet
 # Tests without the race detector hold calls to deadlines: each package has a DynamoDB Local of its own.
 test-race:
-	$(GOTEST) -race -p 2 -timeout 15m $$($(GO) list ./... | grep -vxF "$$(printf '$(MODULE)/%s\n' $(PURE) $(SIMULATED) $(OUTSIDE) $(FLEET) test/envoytest test/fleet)")
+	$(GOTEST) -race -p 2 -timeout 15m $$($(GO) list ./... | grep -vxF "$$(printf '$(MODULE)/%s\n' $(PURE) $(SIMULATED) $(OUTSIDE) $(FLEET) test/durable test/envoytest test/fleet)")
 
 test-race-fleet:
 	RATELIMIT_DYNAMODB= $(GOTEST) -race -p 2 -timeout 15m $(addprefix ./,$(FLEET))
@@ -136,9 +136,11 @@ test-manifests: $(ENVOY) $(DYNAMODB)
 	cd test/chart && $(GOTEST) -count=1 -timeout 9m ./...
 	cd test/deploy && $(GOTEST) -count=1 -timeout 9m ./...
 
-# Tests of a fleet take all processors, for as many decisions as they can get, and run after all
-# but simulations. Each has a DynamoDB Local of its own: tables of others would make it slow.
+# Tests of a fleet take all processors, for as many decisions as they can get, and those of
+# crashes hold a stop to its seconds. They run after all but simulations. Each has a DynamoDB
+# Local of its own: tables of others would make it slow.
 test-fleet: test-race test-race-fleet test-plain test-outside test-envoy test-console test-manifests
+	$(GOTEST) -count=1 -timeout 9m ./test/durable
 	RATELIMIT_DYNAMODB= $(GOTEST) -count=1 -timeout 25m ./test/fleet
 
 .PHONY: test-short test-short-root test-short-modules

@@ -31,7 +31,7 @@ const (
 
 const (
 	// lastCalls bounds the time in which the calls of a queue are made once Run is to end.
-	lastCalls = time.Second
+	lastCalls = 500 * time.Millisecond
 	// lastPause is the longest pause then.
 	lastPause = 200 * time.Millisecond
 )
