@@ -23,6 +23,14 @@ func laneRules() []mutant {
 			without: "return h.writes < 0",
 		},
 		{
+			name: "a late admission is booked after an outage", file: "ends.go", found: "TestALateAdmissionIsBookedAfterAnOutage",
+			without: "if l.happen(r, refused); r.state == over {",
+		},
+		{
+			name: "a booked request is not booked again", file: "ends.go", found: "TestABookedRequestIsNotBookedAfterAnOutage",
+			lines: 4, without: "return false",
+		},
+		{
 			name: "a take in doubt that is made again is counted as lost", file: "ends.go", found: "TestTakesInDoubtAreCounted",
 			without: "takes := open && !r.state.owes() && r.Takes()",
 		},

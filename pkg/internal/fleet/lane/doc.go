@@ -41,11 +41,11 @@
 //	owed        queued      entered → owed, written → sentOwed, ended → over
 //	over        its caller  ended → over
 //
-// A caller makes a request, or the lane does by itself for tokens that it owes. It is entered again in the
-// lane of another shard. A caller that leaves without a decision abandons it. One whose deadline has passed
-// is admitted late, or denied late. What the write of a request that was denied late takes is given back,
-// and so it is with that of one that was left, unless the caller is admitted all the same. An event that
-// cannot happen ends the request with an unknown outcome, and is logged.
+// A caller makes a request. The lane makes those for tokens that it owes. A request is entered again in
+// the lane of another shard. A caller that leaves without a decision abandons its request. A caller whose
+// deadline has passed is admitted late, or denied late. A write may take tokens for a request that was
+// denied late. They are given back. The same goes for an abandoned request, unless its caller is admitted
+// all the same. An event that cannot happen ends the request with an unknown outcome, and is logged.
 //
 // # Messages
 //
@@ -91,8 +91,9 @@
 //
 // # Usage
 //
-// A [Ledger] keeps the consumption that a lease serves in memory until a write counts it in the item. Each lease write reports the consumption since the last report that was applied. The rest of
-// a lease that is over goes into a request of its own, which any write of the item can carry out.
+// A [Ledger] keeps the consumption that a lease serves in memory until a write counts it in the item. Each
+// lease write reports the consumption since the last report that was applied. The rest of a lease that is
+// over goes into a request of its own, which any write of the item can carry out.
 //
 // A report counts once. Where a lease write has no reply, an image of the item shows its outcome. Until
 // then its report is neither dropped nor made again.

@@ -53,11 +53,7 @@ func (l closer) again(b *batch, open bool) {
 		l.channels.ended(b, false)
 	}
 	var wait []*Request
-	for _, r := range b.actors {
-		if r.booked {
-			l.done(r)
-			continue
-		}
+	for _, r := range l.unbooked(b.actors) {
 		takes := open && r.Takes() // rule: a take in doubt that is made again is counted as lost
 		r.unsure = r.unsure || takes
 		if takes && (r.state != sentLeft || !r.Keep) {
@@ -71,33 +67,34 @@ func (l closer) again(b *batch, open bool) {
 	l.pace.Again() // planned anew at once
 }
 
-// stays reports whether a request whose write was not applied needs another one, and sees to what that
-// is to do.
+// unbooked returns the requests of a failed write that still need one. An earlier write booked the
+// others, which end.
+func (l closer) unbooked(actors []*Request) []*Request {
+	return slices.DeleteFunc(slices.Clone(actors), func(r *Request) bool {
+		if r.booked { // rule: a booked request is not booked again
+			l.done(r)
+		}
+		return r.booked
+	})
+}
+
+// stays reports whether a request whose write was not applied needs another one. It prepares the request
+// for that one, or ends it.
 func (l closer) stays(r *Request) bool {
 	l.lease.release(r, r.state == sentOwed)
 	switch {
 	case r.state == sentLeft:
 		l.finish(r, errLeft)
 		return false
-	case r.state == sentDenied:
-		return l.booksAlone(r)
+	case r.state == sentDenied: // its charges and refunds are booked alone
+		if r.Request = withoutTakes(r.Request); r.Request == nil {
+			r.Request = &plan.Request{}
+			l.finish(r, nil)
+			return false
+		}
 	case r.state == sentOwed && r.Takes():
 		r.Request = r.Force() // rule: a late admission is booked after a refusal
 	}
-	l.happen(r, refused)
-	return true
-}
-
-// booksAlone has the charges and refunds booked of a request that was denied late, and reports whether
-// there are any.
-func (l closer) booksAlone(r *Request) bool {
-	rest := withoutTakes(r.Request)
-	if rest == nil {
-		r.Request = &plan.Request{}
-		l.finish(r, nil)
-		return false
-	}
-	r.Request = rest
 	l.happen(r, refused)
 	return true
 }
@@ -107,10 +104,8 @@ func (l closer) booksAlone(r *Request) bool {
 // others go back into the queue.
 func (l closer) dropBookings(b *batch, now time.Time) {
 	var others []*Request
-	for _, r := range b.actors {
+	for _, r := range l.unbooked(b.actors) {
 		switch {
-		case r.booked:
-			l.done(r)
 		case r.Books():
 			l.uncertain(r, errDropped, now)
 		case r.Counts(): // no tokens are lost, and no caller waits
@@ -135,7 +130,7 @@ func (l closer) uncertain(r *Request, err error, now time.Time) {
 // failed ends the requests of a write that failed for good, and in an outage all that wait.
 func (l closer) failed(actors []*Request, err error, now time.Time) {
 	l.newer = wanted{} // the next request that asks for newer limits has them tried again
-	for _, r := range actors {
+	for _, r := range l.unbooked(actors) {
 		if errors.Is(err, limiter.ErrUncertain) {
 			l.uncertain(r, err, now)
 		} else {
@@ -201,11 +196,8 @@ func (l closer) postpone(r *Request, err error, now time.Time) bool {
 	if now.After(r.patient) || l.host.Counters.Owed.Load() > maxOwed {
 		return false
 	}
-	if r.state == sentDenied && !l.booksAlone(r) {
+	if r.state.inWrite() && !l.stays(r) { // rule: a late admission is booked after an outage
 		return true
-	}
-	if r.state == sentOwed {
-		l.happen(r, refused)
 	}
 	r.doubts = 0
 	r.expires = now.Add(owedPause/2 + time.Duration(l.host.cfg.Loop.Draw(int64(owedPause))))

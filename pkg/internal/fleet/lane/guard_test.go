@@ -1,6 +1,7 @@
 package lane
 
 import (
+	"fmt"
 	"testing"
 	"time"
 
@@ -217,6 +218,39 @@ func TestALateAdmissionIsBookedAfterARefusal(t *testing.T) {
 		})
 	}
 }
+
+// A request that was admitted late is booked also where an outage ended its write before it was sent:
+// the table may have too few tokens for it later.
+func TestALateAdmissionIsBookedAfterAnOutage(t *testing.T) {
+	s := newLessees(t)
+	r := s.request("e", 5)
+	l := s.hold(r.Site, 0)
+	r.state, r.Wait = sent, nil
+	r.Admitted, r.Spends[0].Held = true, true // it was planned so
+	l.closer.happen(r, admittedLate)
+	l.closer.failed([]*Request{r}, outage(), *s.now)
+	if len(l.later) != 1 || l.later[0].Spends[0].Cost != 5*limiter.Milli || s.Counters.Owed.Load() != 1 {
+		t.Errorf("%d requests wait, %d are owed; want one of 5 tokens that are taken whatever is left", len(l.later), s.Counters.Owed.Load())
+	}
+}
+
+// An earlier write took the tokens of a request. An outage ends the write that the request is in now,
+// and no other write takes them again.
+func TestABookedRequestIsNotBookedAfterAnOutage(t *testing.T) {
+	s := newLessees(t)
+	r := s.request("e", 5)
+	l := s.hold(r.Site, 0)
+	r.state, r.Wait, r.Request = sent, nil, r.Force()
+	l.closer.happen(r, admittedLate)
+	r.booked = true
+	l.closer.failed([]*Request{r}, outage(), *s.now)
+	if r.state != over || r.Err != nil || len(l.later) != 0 || s.Counters.Owed.Load() != 0 || s.Counters.Lost.Load() != 0 {
+		t.Errorf("it is %v with %v; %d requests wait, %d are owed, %d lost; want its end alone", r.state, r.Err, len(l.later), s.Counters.Owed.Load(), s.Counters.Lost.Load())
+	}
+}
+
+// outage is the error of a write that was not sent in an outage.
+func outage() error { return fmt.Errorf("%w: %w", limiter.ErrUnavailable, awsdb.ErrOutage) }
 
 // A lease write that was applied without a reply counts as an own one. That holds after any number of tried
 // returns while the table does not answer. Otherwise the process would take itself for a copy, and lose its

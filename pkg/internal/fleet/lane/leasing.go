@@ -7,7 +7,7 @@ import "time"
 type leasing interface {
 	// serve decides a request, if the lease can. due says that a write of the lease is due.
 	serve(r *Request, now time.Time) (s served, due bool)
-	// answer adds to a decision of the item what the lease has, and what it keeps for the request.
+	// answer adds the tokens of the lease to a decision of the item, those kept for the request included.
 	answer(r *Request)
 	// release ends the part that the lease keeps for a request: spent, or free again.
 	release(r *Request, spent bool)

@@ -28,7 +28,7 @@ type message interface {
 	conclude(got reply, err error, now time.Time) (again bool)
 }
 
-// copies is what all messages have: how often and when one is sent.
+// copies is the common part of all messages: how often and when one is sent.
 type copies struct {
 	asked  uint64        // the lane's count of events when it left
 	at     int64         // the lane's clock when it was planned
@@ -54,7 +54,7 @@ type lander interface {
 	sees(image *schema.Bucket, by *copies, now time.Time)
 }
 
-// once is what the exact writes have that are for no request. Each is sent once: it is planned anew
+// once is the common part of exact writes that are for no request. Each is sent once: it is planned anew
 // where it was not applied.
 type once struct {
 	copies

@@ -107,7 +107,7 @@ func (r *Request) happen(e event) (ok bool) {
 	return ok
 }
 
-// undone reports whether what its write takes is given back.
+// undone reports whether the tokens that its write takes are given back.
 func (r *Request) undone() bool {
 	return r.state == sentDenied || r.state == sentLeft && !r.Keep // rule: a call that leaves gets back what its write takes
 }

@@ -15,7 +15,7 @@ const (
 	over                    // it has an end, and belongs to its caller
 )
 
-// event is what happens to a request.
+// event is one step of a request.
 type event uint8
 
 const (
