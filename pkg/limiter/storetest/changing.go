@@ -107,7 +107,7 @@ func (ch *changing) call(ctx context.Context, r *rand.Rand) error {
 		}
 		if got := ops[0].Spends[0]; admitted && got.Held && got.Limit == "l" {
 			ms := got.Bucket.Refilled - epoch
-			ch.history.add(taking{ms, ms, got.Take, 0}, taking{})
+			ch.history.add(taking{from: ms, to: ms, taken: got.Take}, taking{})
 		}
 	}
 	return nil

@@ -3,6 +3,7 @@ package storetest
 import (
 	"cmp"
 	"fmt"
+	"math"
 	"math/rand/v2"
 	"runtime"
 	"slices"
@@ -18,6 +19,8 @@ type taking struct {
 	from, to int64
 	taken    int64 // millitokens admitted
 	refunded int64 // millitokens refunded
+	began    int64 // number of the call's begin among all begins and ends of calls; 0 = not counted
+	ended    int64 // number of its end
 }
 
 // history collects the effects of concurrent callers.
@@ -26,12 +29,40 @@ type history struct {
 	decided []taking // at the time of the store's decision
 	called  []taking // from the call to its return, by the clock of the case
 	denied  atomic.Int64
+	order   atomic.Int64 // begins and ends of calls so far
 }
+
+// next numbers the begin or the end of a call.
+func (h *history) next() int64 { return h.order.Add(1) }
 
 func (h *history) add(decided, called taking) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.decided, h.called = append(h.decided, decided), append(h.called, called)
+}
+
+// landed returns the decided calls with the times at which each may have taken effect. A take has one.
+// A refund may land at any time from its decision to its end: until the first decision of a call that
+// began after it.
+func (h *history) landed() []taking {
+	all := slices.Clone(h.decided)
+	last := int64(math.MinInt64)
+	for _, d := range all {
+		last = max(last, d.to)
+	}
+	for i := range all {
+		r := &all[i]
+		if r.refunded == 0 {
+			continue
+		}
+		r.to = last
+		for _, later := range h.decided {
+			if later.began > r.ended {
+				r.to = min(r.to, later.from)
+			}
+		}
+	}
+	return all
 }
 
 // rate is a bound on admissions: burst millitokens at once, and amount of them in each period.

@@ -72,7 +72,7 @@ func checkUnsteadyClocks(t T, s limiter.Store) {
 		{limiter.Custom("l", 50, 7, 3*time.Minute), 2000, 100_000, 1700},
 	} {
 		h := w.run(t, s, fmt.Sprint("user", i))
-		if err := rateOf(w.limit).check(h.decided, 0); err != nil {
+		if err := rateOf(w.limit).check(h.landed(), 0); err != nil {
 			t.Errorf("limit %v, by the time of the decisions: %v", w.limit, err)
 		}
 		// A caller's clock is late by up to 2·jitter and early by up to jitter.
@@ -112,13 +112,13 @@ func (w windowCase) call(ctx context.Context, s limiter.Store, r *rand.Rand, op 
 			sp.Take, sp.Refund, got = 0, got, 0
 		}
 		ops := []limiter.Op{spending(op, sp)}
-		called := taking{from: now.ms.Load()}
+		called := taking{from: now.ms.Load(), began: h.next()}
 		asked := now.unsteady(r, w.step, w.jitter)
 		admitted, err := s.Take(ctx, at(asked), ops)
 		if err != nil {
 			return err
 		}
-		called.to = now.ms.Load()
+		called.to, called.ended = now.ms.Load(), h.next()
 		decided := ops[0].Spends[0].Bucket.Refilled - epoch
 		if decided < asked {
 			return fmt.Errorf("a call at %d ms was decided at %d ms", asked, decided)
@@ -131,7 +131,9 @@ func (w windowCase) call(ctx context.Context, s limiter.Store, r *rand.Rand, op 
 			got = sp.Take
 		}
 		called.taken, called.refunded = sp.Take, sp.Refund
-		h.add(taking{decided, decided, sp.Take, sp.Refund}, called)
+		decision := called
+		decision.from, decision.to = decided, decided
+		h.add(decision, called)
 	}
 	return nil
 }
