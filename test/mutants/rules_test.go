@@ -54,12 +54,12 @@ func laneRules() []mutant {
 			without: "e := admittedLate",
 		},
 		{
-			name: "a copy that is refused does not tell that no copy landed", file: "write.go", tested: "engine", found: "TestAChargeIsBookedOnce",
+			name: "a copy that is refused does not tell that no copy was applied", file: "write.go", tested: "engine", found: "TestAChargeIsBookedOnce",
 			without: "case m.outcome == sought, refused && m.shown(image): // a copy can be refused since the write was applied",
 		},
 		{
 			name: "a refusal by the own id is no refusal", file: "write.go", tested: "engine", found: "TestARefusedCopyOfATakeOfACallerWhoLeft",
-			rule: "a copy that is refused does not tell that no copy landed", without: "case m.outcome == sought, refused && m.outcome == unknown: // a copy can be refused since the write was applied",
+			rule: "a copy that is refused does not tell that no copy was applied", without: "case m.outcome == sought, refused && m.outcome == unknown: // a copy can be refused since the write was applied",
 		},
 		{
 			name: "a charge in doubt is not booked again", file: "write.go", tested: "engine", found: "TestAChargeIsBookedOnce",

@@ -29,7 +29,7 @@ func turnRules() []mutant {
 				without: "if state == nil || state.Shard.Epoch >= schema.MaxEpoch {",
 			},
 			{
-				name: "a copy that lands late is counted as lost", file: "channel.go", found: "TestALateCopyIsCounted",
+				name: "a copy that is applied late is counted as lost", file: "channel.go", found: "TestALateCopyIsCounted",
 				without: `if id != "" && id == c[i].last {`,
 			},
 			{

@@ -74,7 +74,7 @@ func (c *channels) twice(image *schema.Bucket) int64 {
 	sum := int64(0)
 	for slot := range image.Slots {
 		for i, id := range image.Slots[slot] {
-			if id != "" && id != c[i].last { // rule: a copy that lands late is counted as lost
+			if id != "" && id != c[i].last { // rule: a copy that is applied late is counted as lost
 				sum += c[i].copied(id)
 			}
 		}

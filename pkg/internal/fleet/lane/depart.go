@@ -12,7 +12,7 @@ type departure struct {
 
 // leave empties the lane of a shard that is gone.
 func (l *Lane) leave() *departure {
-	d := &departure{requests: l.queue, to: &l.site, index: schema.Heir(l.index), task: task{Chore: absorb, index: l.index, found: l.view.state}}
+	d := &departure{requests: l.queue, to: &l.site, index: schema.Heir(l.index), task: task{TaskKind: absorb, index: l.index, found: l.view.state}}
 	l.queue, l.keeper.tasks = nil, tasks{}
 	l.lease.leave()
 	l.view = view{now: l.view.now, clock: l.view.clock} // it may be made again

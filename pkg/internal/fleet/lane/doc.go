@@ -12,6 +12,31 @@
 //	                      ├──► exact write: alone, once nothing else is out
 //	                      └──► read: when an answer needs a state that is newer than its request
 //
+// # Words
+//
+// These are all that a reader has to know of the package. Each is a type, or a state of a request:
+//
+//	item        one shard of a bucket in the table
+//	Lane        the way of all requests of this process for one item
+//	Request     one op's part of a call on one item
+//	message     a read or a write under way
+//	batch       the requests of one write
+//	channel     the place in the item where a take leaves the id of its write
+//	view        the item as the newest reply showed it
+//	estimator   the tokens that this process may count on, of a view and what is under way
+//	Pace        when the next write may leave
+//	Peers       the other replicas of an item
+//	Share       this replica's part of the tokens, where they are short
+//	owed        an admitted or charged request that no write has booked yet
+//	stray       a write of which a copy was refused, while another one may be applied
+//	turns       for a round trip the others hold their plain writes, so that an exact one is applied
+//	task        maintenance of the item: a split, a merge
+//	leasing     the lease of a lane, as group commit sees it
+//	held        the lease itself, of package lease
+//	part        the tokens that a lease keeps for a large request
+//	Ledger      consumption from a lease that the item does not count yet
+//	Counters    the work and the losses of all lanes, for metrics
+//
 // # Group commit
 //
 // A lane without a write under way sends at once, and requests that arrive meanwhile are

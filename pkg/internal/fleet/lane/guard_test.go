@@ -267,7 +267,7 @@ func TestAStallMakesNoCopy(t *testing.T) {
 		t.Fatalf("got the message %+v, want a renewal", f)
 	}
 	renewed := f.write.After()
-	l.sender.land(f)
+	l.sender.arrived(f)
 	f.lost(true, errDropped, *s.now)
 	returns := 0
 	for range 100 {
@@ -278,7 +278,7 @@ func TestAStallMakesNoCopy(t *testing.T) {
 			*s.now = s.now.Add(leaseRetry)
 		case *leaseWrite:
 			returns++
-			l.sender.land(m)
+			l.sender.arrived(m)
 			m.lost(returns%2 == 0, errDropped, *s.now)
 		default:
 			m.conclude(reply{}, awsdb.ErrOutage, *s.now)

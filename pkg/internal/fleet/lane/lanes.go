@@ -107,7 +107,7 @@ func (s *Lanes) Count() int {
 }
 
 // Assign gives the lane of a shard a maintenance task.
-func (s *Lanes) Assign(site *Site, index int, c Chore) { s.assign(site, index, task{Chore: c}) }
+func (s *Lanes) Assign(site *Site, index int, c TaskKind) { s.assign(site, index, task{TaskKind: c}) }
 
 func (s *Lanes) assign(site *Site, index int, t task) {
 	l := s.hold(site, index)

@@ -21,7 +21,7 @@ type sender struct {
 	view   *view
 	closer closer
 	lease  leasing
-	lane   lander
+	lane   viewer
 }
 
 // launch notes that a message leaves. The lane is locked.
@@ -44,9 +44,9 @@ func (l sender) newID() plan.ID {
 	return plan.ID{Slot: l.host.self.slotOn(l.view.state), Write: l.host.self.next()}
 }
 
-// land takes a message out of those under way. Its effect counts no more where no state has
+// arrived takes a message out of those under way. Its effect counts no more where no state has
 // it: the state of its reply can be older than the last one, and then it is not used.
-func (l sender) land(m message) {
+func (l sender) arrived(m message) {
 	l.out = slices.DeleteFunc(l.out, func(o message) bool { return o == m })
 	l.reckon()
 	l.running = true // the goroutine of the message steps the lane next
@@ -74,7 +74,7 @@ func (l sender) image(m message, got reply, now time.Time) (*schema.Bucket, erro
 	if len(got.item) > 0 {
 		image, err = schema.ParseBucket(l.host.cfg.Table, l.key, got.item, known)
 	}
-	l.land(m)
+	l.arrived(m)
 	if err != nil {
 		l.view.known = l.view.known && got.refused
 		return nil, err
@@ -94,7 +94,7 @@ func unreadable(got reply, err error) error {
 func (l sender) concludeOnce(m sentOnce, got reply, err error, now time.Time) {
 	if err != nil {
 		err = awsdb.Translate(err)
-		l.land(m)
+		l.arrived(m)
 		m.lost(errors.Is(err, limiter.ErrUncertain), err, now)
 		if errors.Is(err, awsdb.ErrOutage) {
 			l.closer.refuse(err, now)

@@ -91,7 +91,7 @@ func TestAfterALostLeaseWrite(t *testing.T) {
 	}
 	m, _ := l.step(*now)
 	f := leases(t, m)
-	l.sender.land(f)
+	l.sender.arrived(f)
 	f.lost(true, errDropped, *now)
 	if waits, _ := l.lessee.decide(r, *now); waits {
 		t.Error("a call waits for a lease that is not asked for")

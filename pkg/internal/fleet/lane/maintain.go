@@ -53,7 +53,7 @@ func (l *keeper) tidy(now time.Time) (m message, waits bool) {
 		return nil, false
 	case len(l.out) > 0:
 		return nil, true
-	case (moving || len(t.todo) == 0 || t.todo[0].Chore != Look) && l.turner.turnDue(true, now):
+	case (moving || len(t.todo) == 0 || t.todo[0].TaskKind != Look) && l.turner.turnDue(true, now):
 		return l.turner.turn(now), true
 	case moving:
 		return l.finish(now), true
@@ -94,7 +94,7 @@ func (l *keeper) finish(now time.Time) message {
 // do does a task of an item that is known.
 func (l *keeper) do(t task, now time.Time) message {
 	v := l.view
-	switch t.Chore {
+	switch t.TaskKind {
 	case Look:
 		return l.sender.read(now)
 	case Retire:
@@ -190,7 +190,7 @@ func (m *making) send(ctx context.Context) (reply, error) { return m.by.put(ctx,
 
 func (m *making) conclude(got reply, err error, now time.Time) (again bool) {
 	l := m.by
-	l.sender.land(m)
+	l.sender.arrived(m)
 	if err == nil && got.refused {
 		other := l.view.state.Shard.Other()
 		there, unreadable := schema.ParseBucket(l.host.cfg.Table, l.site.Key(other.Index), got.item, nil)
@@ -218,7 +218,7 @@ func (p *peeking) send(ctx context.Context) (reply, error) {
 
 func (p *peeking) conclude(got reply, err error, now time.Time) (again bool) {
 	l, t := p.by, p.task
-	l.sender.land(p)
+	l.sender.arrived(p)
 	if err == nil && len(got.item) == 0 {
 		t.gone = true
 	} else if err == nil {

@@ -49,8 +49,8 @@ type reply struct {
 	refused bool // the condition of a write did not hold; item is the image that refused it
 }
 
-// lander takes in the images of the item that messages bring.
-type lander interface {
+// viewer takes in the images of the item that messages bring.
+type viewer interface {
 	sees(image *schema.Bucket, by *copies, now time.Time)
 }
 

@@ -28,7 +28,7 @@ func (m *read) conclude(got reply, err error, now time.Time) (again bool) {
 		if l.rereads(&m.copies, err, now) {
 			return true
 		}
-		l.land(m)
+		l.arrived(m)
 		l.lease.missed(missedRead, now)
 		l.closer.refuse(err, now)
 		return false

@@ -6,20 +6,20 @@ import (
 	"github.com/ratelimit/ratelimit/pkg/internal/fleet/schema"
 )
 
-// Chore is a kind of maintenance task: something that a lane does for its item, and no
+// TaskKind is a kind of maintenance task: something that a lane does for its item, and no
 // request waits for.
-type Chore uint8
+type TaskKind uint8
 
 // The maintenance tasks.
 const (
-	Look   Chore = iota // the item is read, to see how it is used
-	Retire              // the shard is merged into its heir
-	absorb              // the other half of the last split is taken in
+	Look   TaskKind = iota // the item is read, to see how it is used
+	Retire                 // the shard is merged into its heir
+	absorb                 // the other half of the last split is taken in
 )
 
 // task is a maintenance task of a lane.
 type task struct {
-	Chore
+	TaskKind
 	index int            // absorb: the shard that is gone
 	found *schema.Bucket // absorb: as it was retired; nil = it is to be read
 	gone  bool           // absorb: there is no item of it

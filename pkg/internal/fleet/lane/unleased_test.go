@@ -35,7 +35,7 @@ func TestGroupCommitNeedsNoLease(t *testing.T) {
 		return w
 	}
 	ends := func(w *write, refused bool, image *schema.Bucket) {
-		l.sender.land(w)
+		l.sender.arrived(w)
 		w.came(image, refused, *now)
 	}
 	first := ask()

@@ -82,7 +82,7 @@ func (m *write) came(image *schema.Bucket, refused bool, now time.Time) {
 	l.sender.lane.sees(image, &m.copies, now)
 	l.turns.ended(m.write, image, refused)
 	switch {
-	case m.outcome == sought, refused && (m.outcome == unknown || m.shown(image)): // a copy can be refused since the write was applied // rule: a copy that is refused does not tell that no copy landed
+	case m.outcome == sought, refused && (m.outcome == unknown || m.shown(image)): // a copy can be refused since the write was applied // rule: a copy that is refused does not tell that no copy was applied
 		m.resolve(image, now)
 	case refused:
 		l.finder.watch(&m.batch, image)
@@ -112,7 +112,7 @@ func (m *write) unread(err error, now time.Time) (again bool) {
 	if l.sender.rereads(&m.copies, err, now) {
 		return true
 	}
-	l.sender.land(m)
+	l.sender.arrived(m)
 	l.closer.failed(m.actors, fmt.Errorf("%w: %w", errDropped, err), now)
 	return false
 }
@@ -140,7 +140,7 @@ func (m *write) unanswered(err error, now time.Time) (again bool) {
 		}
 		return true
 	}
-	l.sender.land(m)
+	l.sender.arrived(m)
 	if !lost {
 		err = fmt.Errorf("%w: %w", limiter.ErrUncertain, err)
 	}
@@ -151,7 +151,7 @@ func (m *write) unanswered(err error, now time.Time) (again bool) {
 // notApplied ends a write that was certainly not applied.
 func (m *write) notApplied(err error, now time.Time) {
 	l := m.by
-	l.sender.land(m)
+	l.sender.arrived(m)
 	if !awsdb.Retryable(err) {
 		l.closer.failed(m.actors, err, now)
 		return

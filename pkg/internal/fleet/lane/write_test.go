@@ -36,7 +36,7 @@ func TestTakesUnderWayHaveTheirOwnChannels(t *testing.T) {
 	if first.id.Channel != 0 {
 		t.Errorf("the first take is in channel %d, want 0", first.id.Channel)
 	}
-	l.sender.land(l.out[1])
+	l.sender.arrived(l.out[1])
 	if f := send(t, l); f.id.Channel != 1 {
 		t.Errorf("the next take is in channel %d, want 1, which is free", f.id.Channel)
 	}
