@@ -16,6 +16,9 @@ PKG      ?= ./...
 # How many fleets are simulated.
 SEEDS    ?= 1000
 
+# Programs of tests are not optimized by the profile: all packages would be built twice for them.
+export GOFLAGS := -pgo=off $(GOFLAGS)
+
 MODULE  := github.com/ratelimit/ratelimit
 VERSION := $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
 ENVOY   := .cache/envoy/bin/envoy
@@ -45,14 +48,14 @@ run-dynamodb: build $(DYNAMODB) ## Start three replicas of the service, with CON
 
 .PHONY: build
 build: ## Build the program: bin/ratelimit
-	@$(GO) build -trimpath -ldflags "-X github.com/ratelimit/ratelimit/internal/command.version=$(VERSION)" -o bin/ratelimit ./cmd/ratelimit
+	@$(GO) build -pgo=auto -trimpath -ldflags "-X github.com/ratelimit/ratelimit/internal/command.version=$(VERSION)" -o bin/ratelimit ./cmd/ratelimit
 
 # A release has the same files. Those of Python's zip keep that the program can be executed.
 .PHONY: lambda
 lambda: ## Build the aggregator for AWS Lambda: bin/lambda-arm64.zip and bin/lambda-amd64.zip
 	@for arch in arm64 amd64; do \
 		mkdir -p bin/lambda-$$arch; \
-		CGO_ENABLED=0 GOOS=linux GOARCH=$$arch $(GO) build -trimpath -tags lambda.norpc -ldflags "-s -w -buildid= -X github.com/ratelimit/ratelimit/internal/command.version=$(VERSION)" -o bin/lambda-$$arch/bootstrap ./cmd/ratelimit; \
+		CGO_ENABLED=0 GOOS=linux GOARCH=$$arch $(GO) build -pgo=auto -trimpath -tags lambda.norpc -ldflags "-s -w -buildid= -X github.com/ratelimit/ratelimit/internal/command.version=$(VERSION)" -o bin/lambda-$$arch/bootstrap ./cmd/ratelimit; \
 		rm -f bin/lambda-$$arch.zip; \
 		(cd bin/lambda-$$arch && $(PYTHON) -m zipfile -c ../lambda-$$arch.zip bootstrap); \
 	done
@@ -180,9 +183,14 @@ mutants: ## Take the rules of the DynamoDB store away, one at a time: a named te
 # Of the output of go test, only the tables and the failures.
 .PHONY: bench
 bench: $(DYNAMODB) ## Measure the targets and print each beside its measurement
-	@$(GO) test -tags bench -count=1 -p 1 -v -timeout 30m -run '^TestBenchTargets$$' ./cmd/... ./config/... ./pkg/... 2>&1 | sed -E \
+	@$(GO) test -tags bench -count=1 -p 1 -v -timeout 30m -run '^TestBenchTargets$$' ./cmd/... ./config/... ./pkg/... ./test/throughput 2>&1 | sed -E \
 		-e '/^(=== |PASS$$|\?|ok  |testing: warning: no tests)/d' \
 		-e 's/^--- PASS: .*//; s/^    ([a-z_]+_test\.go:[0-9]+: )?//'
+
+# The compiler reads the profile in each build of the program (Go's profile-guided optimization).
+.PHONY: profile
+profile: build ## Profile the program under load, and keep the profile that it is built by
+	bash scripts/profile.sh bin/ratelimit cmd/ratelimit/default.pgo
 
 # In simulated time: other load of the machine changes nothing.
 .PHONY: compare

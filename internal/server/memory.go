@@ -22,6 +22,10 @@ const (
 	// groupPercent is how much of a control group's memory Go may use before it collects
 	// its garbage in earnest.
 	groupPercent = 90
+	// Go collects garbage when as much has come as was in use. A service in use holds a few MiB, and would
+	// collect many times a second. So a part of the memory counts as in use, at most idleMost bytes.
+	idleShare = 16
+	idleMost  = 64 << 20
 )
 
 // bucketsIn returns how many buckets there may be in that many bytes of memory.
@@ -45,12 +49,18 @@ func memoryLimit() int64 {
 	return memory
 }
 
+// idleIn returns how many bytes count as in use in that many bytes of memory.
+func idleIn(memory int64) int64 { return min(memory/idleShare, idleMost) }
+
 // keepWithin has the program stay within the memory of its control group, which Go does not
-// read: beyond it the kernel ends the process. GOMEMLIMIT wins.
-func keepWithin(ctx context.Context, log *slog.Logger) {
+// read: beyond it the kernel ends the process. GOMEMLIMIT wins. The memory that it returns counts as in
+// use while the caller keeps it. Nothing touches it, so that the system gives none for it.
+func keepWithin(ctx context.Context, log *slog.Logger) (idle []byte) {
 	memory, from := FindMemoryLimit()
+	idle = make([]byte, idleIn(memory))
 	if from == FromCgroup {
-		debug.SetMemoryLimit(memory / 100 * groupPercent)
+		debug.SetMemoryLimit(memory/100*groupPercent + int64(len(idle)))
 	}
 	log.InfoContext(ctx, "memory", "bytes", memory, "from", string(from))
+	return idle
 }

@@ -8,6 +8,7 @@ import (
 	"net"
 	"os"
 	"os/signal"
+	"runtime"
 	"syscall"
 
 	"github.com/spf13/cobra"
@@ -161,7 +162,7 @@ func (f *serveFlags) serve(ctx context.Context, cfg *config.Config, stdout, stde
 	if n := len(cfg.Warnings); n > 0 { // in one line, not to bury the greeting
 		log.WarnContext(ctx, "the configuration has warnings", "count", n, "see", f.Check())
 	}
-	keepWithin(ctx, log)
+	defer runtime.KeepAlive(keepWithin(ctx, log))
 	s, err := New(ctx, cfg, log)
 	if err != nil {
 		return command.Failed(err)

@@ -98,8 +98,9 @@ func (s slow) Take(ctx context.Context, now time.Time, ops []limiter.Op) (bool, 
 	return s.Store.Take(ctx, now, ops)
 }
 
-// service starts a rate limit service of 2 calls a day for each key.
-func service(t *testing.T, tr *Tracing) *grpc.ClientConn {
+// service starts a rate limit service of 2 calls a day for each key. end waits for the spans of its calls:
+// a call is answered before its span ends.
+func service(t *testing.T, tr *Tracing) (conn *grpc.ClientConn, end func()) {
 	t.Helper()
 	store := embedded.New(embedded.Config{})
 	t.Cleanup(func() { _ = store.Close(context.Background()) })
@@ -127,12 +128,12 @@ func service(t *testing.T, tr *Tracing) *grpc.ClientConn {
 	server := grpc.NewServer(append(rls.ServerOptions(), tr.ServerOptions()...)...)
 	s.Register(server)
 	grpc_health_v1.RegisterHealthServer(server, health.NewServer())
-	conn, err := grpc.NewClient(serve(t, server), grpc.WithTransportCredentials(insecure.NewCredentials()))
+	conn, err = grpc.NewClient(serve(t, server), grpc.WithTransportCredentials(insecure.NewCredentials()))
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = conn.Close() })
-	return conn
+	return conn, server.GracefulStop
 }
 
 // ask makes the call of a gateway that has a span, for a descriptor of one entry.
@@ -187,13 +188,14 @@ func TestSpans(t *testing.T) {
 	if err != nil || tr == nil {
 		t.Fatalf("got %v, %v", tr, err)
 	}
-	conn := service(t, tr)
+	conn, end := service(t, tr)
 	for _, key := range []string{"a", "a", "a", "lost"} {
 		ask(t, conn, key)
 	}
 	if _, err := grpc_health_v1.NewHealthClient(conn).Check(t.Context(), &grpc_health_v1.HealthCheckRequest{}); err != nil {
 		t.Fatal(err)
 	}
+	end()
 	if err := tr.Close(t.Context()); err != nil {
 		t.Fatal(err)
 	}
@@ -370,7 +372,7 @@ func TestCollectorThatHangs(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	conn := service(t, tr)
+	conn, _ := service(t, tr)
 	for range 100 { // many times the size of the queue and of a batch
 		ask(t, conn, "a")
 	}
@@ -406,7 +408,9 @@ func TestNoPropagators(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	ask(t, service(t, tr), "a")
+	conn, end := service(t, tr)
+	ask(t, conn, "a")
+	end()
 	if err := tr.Close(t.Context()); err != nil {
 		t.Fatal(err)
 	}
@@ -424,10 +428,11 @@ func TestCollectorThatIsGone(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	conn := service(t, tr)
+	conn, end := service(t, tr)
 	for range 3 {
 		ask(t, conn, "a")
 	}
+	end()
 	if err := tr.Close(t.Context()); err != nil && !errors.Is(err, context.DeadlineExceeded) {
 		t.Error(err)
 	}

@@ -80,8 +80,8 @@ func perCall(t *testing.T, s *rls.Service, wires [][]byte, read func()) float64 
 func (l *load) cost(t *testing.T) float64 {
 	t.Helper()
 	before := processorTime(t)
-	l.round(t)
-	return (processorTime(t) - before).Seconds() / float64(l.calls)
+	calls := l.round(t)
+	return (processorTime(t) - before).Seconds() / float64(calls)
 }
 
 // processorTime returns the processor time that this process has used.

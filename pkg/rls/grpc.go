@@ -20,6 +20,10 @@ import (
 // ServiceName is the name of the service, under which it reports its health.
 const ServiceName = "envoy.service.ratelimit.v3.RateLimitService"
 
+// streamWorkers is how many goroutines serve calls, for each processor. More calls at a time are usual
+// only where the store is slow.
+const streamWorkers = 64
+
 // ServerOptions returns the options that a server needs to serve a [Service]: its codec, and room
 // for large values. The codec leaves the messages of other services to the standard one. Streams
 // are not bounded, as Envoy would answer a bound with failed calls; Config.MaxInFlight bounds the
@@ -30,7 +34,7 @@ func ServerOptions() []grpc.ServerOption {
 	return []grpc.ServerOption{
 		grpc.ForceServerCodecV2(codec{encoding.GetCodecV2(proto.Name)}),
 		grpc.MaxRecvMsgSize(MaxReceived),
-		grpc.NumStreamWorkers(16 * uint32(runtime.GOMAXPROCS(0))), // #nosec G115 -- a number of processors
+		grpc.NumStreamWorkers(streamWorkers * uint32(runtime.GOMAXPROCS(0))), // #nosec G115 -- a number of processors
 	}
 }
 

@@ -31,7 +31,7 @@ func (p *goPackage) path() string { return strings.TrimPrefix(p.ImportPath, modu
 // goPackages returns all packages of the module.
 func goPackages(t *testing.T) []goPackage {
 	t.Helper()
-	list := exec.CommandContext(t.Context(), "go", "list", "-json=ImportPath,Imports,TestImports,XTestImports", "./...")
+	list := exec.CommandContext(t.Context(), "go", "list", "-pgo=off", "-json=ImportPath,Imports,TestImports,XTestImports", "./...")
 	list.Dir, list.Stderr = "../..", os.Stderr
 	out, err := list.Output()
 	if err != nil {
