@@ -51,7 +51,9 @@ func serve() error {
 	if err != nil {
 		return err
 	}
-	fmt.Fprintln(os.Stdout, listener.Addr())
+	if _, err := fmt.Fprintln(os.Stdout, listener.Addr()); err != nil {
+		return err
+	}
 	server := grpc.NewServer()
 	rlsv3.RegisterRateLimitServiceServer(server, n)
 	go func() {
