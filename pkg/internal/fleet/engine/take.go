@@ -111,13 +111,12 @@ func (c *call) next() bool {
 	}
 	for _, b := range c.branches {
 		for _, p := range b.Next(&c.engine.forest, c.engine.cfg.Now) {
-			r := &b.first
+			r := &b.first // empty
 			if len(b.asked) > 0 {
 				r = &lane.Request{}
 			}
-			*r = lane.Request{
-				Request: p.Request, Site: &b.site, Index: p.Index, At: b.corrected, Keep: b.op.KeepTaken, Policy: b.op.Lease, Asks: asks(b.op), Deadline: c.deadline,
-			}
+			r.Request, r.Site, r.Index, r.At = p.Request, &b.site, p.Index, b.corrected
+			r.Keep, r.Policy, r.Asks, r.Deadline = b.op.KeepTaken, b.op.Lease, asks(b.op), c.deadline
 			b.asked = append(b.asked, asked{part: p, request: r})
 			c.sent = append(c.sent, r)
 		}
