@@ -211,10 +211,12 @@ func (r *running) recover(t *testing.T) {
 	})
 }
 
-// A call whose permission the role lacks is denied under every policy.
+// A call whose permission the role lacks is denied under every policy. Messages may take long: after one
+// without a reply the outcome is unknown, and a policy decides.
 func TestDeniedPermission(t *testing.T) {
 	box, table := newMiddlebox(t, dynamotest.Start(t).URL), dynamotest.TableName(t)
-	r := start(t, "--config", programtest.WriteFile(t, "c.yaml", fmt.Sprintf(policies, table, box.URL)))
+	patient := strings.Replace(policies, "timeout: 2s", "timeout: 20s", 1)
+	r := start(t, "--config", programtest.WriteFile(t, "c.yaml", fmt.Sprintf(patient, table, box.URL)))
 	r.hit(t, "user", 1)
 	answer := awsRefuses("AccessDeniedException")
 	box.answer.Store(&answer)
