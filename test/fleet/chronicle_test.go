@@ -27,8 +27,7 @@ type entry struct {
 	Outcome      outcome
 	Bucket       tokenbucket.Bucket // as the answer has it; zero for an unknown outcome
 	// Vague says that a reply was lost during the call, or took longer than an attempt. A
-	// caller whose write is found to be applied later gets the balance of that moment. Of a denied
-	// call it says that its replica may have had a write of unknown outcome: its takes count.
+	// caller whose write is found to be applied later gets the balance of that moment.
 	Vague bool
 	// Beside is the sum of the requests of the replica's other calls meanwhile, of a
 	// denied one.
