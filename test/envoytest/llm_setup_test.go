@@ -2,13 +2,10 @@ package envoytest_test
 
 import (
 	"bufio"
-	"bytes"
 	"context"
 	"fmt"
 	"maps"
 	"net/http"
-	"os"
-	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -50,20 +47,12 @@ func startGatewayWith(t *testing.T, file string, services ...*envoytest.Service)
 // startGatewayTo is startGatewayWith in front of an upstream of the test's own.
 func startGatewayTo(t *testing.T, file, upstream string, services ...*envoytest.Service) *gateway {
 	t.Helper()
-	text, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
-	patient := filepath.Join(t.TempDir(), filepath.Base(file))
-	if err := os.WriteFile(patient, bytes.ReplaceAll(text, []byte("timeout: 0.25s\n"), []byte("timeout: 10s\n")), 0o600); err != nil {
-		t.Fatal(err)
-	}
 	g := &gateway{service: services[0], replicas: services}
 	ports := envoytest.Ports{upstreamPort: {upstream}}
 	for _, service := range services {
 		ports[servicePort] = append(ports[servicePort], service.GRPC)
 	}
-	g.envoy = envoytest.StartEnvoy(t, patient, ports)
+	g.envoy = envoytest.StartEnvoy(t, patient(t, file), ports)
 	t.Cleanup(func() {
 		if t.Failed() {
 			t.Logf("Envoy's calls to the service: %v", g.envoy.Stats(t, "cluster.ratelimit.upstream_"))

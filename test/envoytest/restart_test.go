@@ -40,7 +40,7 @@ func TestRollingRestartLosesNothing(t *testing.T) {
 		envoytest.StartService(t, rules, "", ""),
 		envoytest.StartService(t, rules, "", ""),
 	}
-	envoy := envoytest.StartEnvoy(t, example(t, "basic.yaml"), envoytest.Ports{
+	envoy := envoytest.StartEnvoy(t, patient(t, example(t, "basic.yaml")), envoytest.Ports{
 		servicePort:  {replicas[0].GRPC, replicas[1].GRPC},
 		upstreamPort: {startUpstream(t)},
 	})
@@ -64,7 +64,7 @@ func TestRollingRestartLosesNothing(t *testing.T) {
 func TestReloadLosesNothing(t *testing.T) {
 	envoytest.Need(t)
 	rules := writeRules(t, strings.Replace(plenty, "LIMIT", "1000000", 1))
-	envoy, _ := startAll(t, example(t, "basic.yaml"), rules)
+	envoy, _ := startAll(t, patient(t, example(t, "basic.yaml")), rules)
 
 	load := startLoad(t, envoy)
 	for i := range 5 {

@@ -1,6 +1,7 @@
 package envoytest_test
 
 import (
+	"bytes"
 	"context"
 	"net/http"
 	"net/http/httptest"
@@ -33,6 +34,21 @@ func example(t *testing.T, name string) string {
 		t.Fatal(err)
 	}
 	return filepath.Join(root, "examples", "envoy", name)
+}
+
+// patient returns a file of Envoy with calls that may take long. Else a busy machine would leave some
+// undecided.
+func patient(t *testing.T, file string) string {
+	t.Helper()
+	text, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	out := filepath.Join(t.TempDir(), filepath.Base(file))
+	if err := os.WriteFile(out, bytes.ReplaceAll(text, []byte(" timeout: 0.25s\n"), []byte(" timeout: 10s\n")), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return out
 }
 
 // writeRules writes a configuration file of the test's own.
