@@ -42,31 +42,45 @@ func ParseRate(s string) (limiter.Limit, error) {
 	return limiter.Custom("", tokens, tokens, period), nil
 }
 
+// periods are the names of periods, as people write them.
+func periods() map[string]time.Duration {
+	return map[string]time.Duration{
+		"second": time.Second, "seconds": time.Second, "sec": time.Second, "s": time.Second,
+		"minute": time.Minute, "minutes": time.Minute, "min": time.Minute, "m": time.Minute,
+		"hour": time.Hour, "hours": time.Hour, "h": time.Hour,
+		"day": day, "days": day, "d": day,
+		"week": 7 * day, "weeks": 7 * day, "w": 7 * day,
+	}
+}
+
+// parsePeriod reads a period: a name with a number before it or without, or a duration.
 func parsePeriod(s string) (time.Duration, error) {
-	units := map[string]time.Duration{"second": time.Second, "minute": time.Minute, "hour": time.Hour, "day": day, "week": 7 * day}
-	if period, ok := units[s]; ok {
-		return period, nil
+	name := strings.TrimLeft(s, "0123456789")
+	switch strings.TrimSuffix(name, "s") {
+	case "month", "year", "mo", "y":
+		return 0, fmt.Errorf("a %s has no fixed length: write days, such as 30d", name)
 	}
-	if s == "month" || s == "year" {
-		return 0, fmt.Errorf("a %s has no fixed length: write hours, such as 720h for 30 days", s)
+	d, ok := periods()[name]
+	if ok && name != s {
+		n, number := yamlcfg.ParseInteger(s[:len(s)-len(name)])
+		if !number || n > int64(maxPeriod/d) {
+			return 0, errPeriod(s)
+		}
+		d *= time.Duration(n)
 	}
-	d, err := time.ParseDuration(s)
-	if err != nil {
-		const rule = "a period must be second, minute, hour, day, week or a duration such as 30s or 2h30m"
-		return 0, fmt.Errorf("%s, not %q%s", rule, s, periodHint(s))
+	if !ok {
+		var err error
+		if d, err = time.ParseDuration(s); err != nil {
+			const rule = "a period must be second, minute, hour, day, week, or some of them, such as 30s, 2h30m or 7d"
+			return 0, fmt.Errorf("%s, not %q%s", rule, s, yamlcfg.DidYouMean(s, []string{"second", "minute", "hour", "day", "week"}))
+		}
 	}
 	if d < minPeriod || d > maxPeriod || d%time.Millisecond != 0 {
-		return 0, fmt.Errorf("a period must be 1s to %s (366 days), in whole milliseconds, not %s", yamlcfg.ShortDuration(maxPeriod), s)
+		return 0, errPeriod(s)
 	}
 	return d, nil
 }
 
-// periodHint suggests the unit that was probably meant.
-func periodHint(s string) string {
-	for short, unit := range map[string]string{"s": "second", "sec": "second", "m": "minute", "min": "minute", "h": "hour", "hr": "hour", "d": "day", "w": "week"} {
-		if strings.EqualFold(s, short) {
-			return fmt.Sprintf("; did you mean %q?", unit)
-		}
-	}
-	return yamlcfg.DidYouMean(s, []string{"second", "minute", "hour", "day", "week"})
+func errPeriod(s string) error {
+	return fmt.Errorf("a period must be 1s to %s (366 days), in whole milliseconds, not %s", yamlcfg.ShortDuration(maxPeriod), s)
 }

@@ -16,6 +16,11 @@ func TestParseRate(t *testing.T) {
 		{"2_000_000/hour", 2_000_000, time.Hour},
 		{"1000/day", 1000, 24 * time.Hour},
 		{"3/week", 3, 168 * time.Hour},
+		{"10/s", 10, time.Second},
+		{"100/min", 100, time.Minute},
+		{"5/7d", 5, 168 * time.Hour},
+		{"5/2weeks", 5, 336 * time.Hour},
+		{"6/366d", 6, 366 * 24 * time.Hour},
 		{"5/30s", 5, 30 * time.Second},
 		{"100/2h30m", 100, 150 * time.Minute},
 		{"7/1500ms", 7, 1500 * time.Millisecond},
@@ -28,7 +33,7 @@ func TestParseRate(t *testing.T) {
 	}
 	for _, text := range []string{
 		"", "/", "1/", "/minute", "1", "1/2/3", "0/minute", "01/minute", "+1/minute", "-1/minute", "1_/minute", "_1/minute",
-		"1.0/minute", "1000000000001/minute", "99999999999999999999/minute", "1/MINUTE", "1/-1s", "1/999ms", "1/8785h", "1/0", "1/30",
+		"1.0/minute", "1000000000001/minute", "99999999999999999999/minute", "1/MINUTE", "1/-1s", "1/999ms", "1/8785h", "1/0", "1/30", "1/0d", "1/367d", "1/ 7d", "1/7 d", "1/-7d", "1/99999999999999999999d", "1/mo", "1/12months",
 	} {
 		if got, err := ParseRate(text); err == nil {
 			t.Errorf("ParseRate(%q) = %v; want an error", text, got)
