@@ -1,6 +1,7 @@
 package config_test
 
 import (
+	"fmt"
 	"log/slog"
 	"os"
 	"path/filepath"
@@ -238,7 +239,7 @@ limits:
 domains:
 - domain: api
   rules:
-  - {match: {a: "*"}, entity: "{a}", resource: r, consume: {rpm: 1, rpw: 1, nowhere: 1}}
+  - {match: {a: "*"}, entity: "{a}", resource: r, consume: {rpm: 1, rpw: 1, stored: 1}, stored: expected}
   - {match: {b: "*"}, entity: "{b}", resource: r, limits: daily, consume: {rpd: 1}}
   - {match: {c: "*"}, entity: "{c}", resource: r, limits: {rpmo: {rate: 30/720h, burst: 3}}, consume: {rpmo: 1}}
 store: {type: dynamodb, embedded: {data: d}}
@@ -248,10 +249,36 @@ test.yaml:2: warning: plans.daily.rpd: 1000/day is no budget that starts anew: w
 test.yaml:4: warning: limits.system.rpw: 5/168h is no budget that starts anew: within 168h up to 10 are admitted, the capacity and the refill; a smaller burst lowers that
 test.yaml:6: warning: limits.entities.lonely.cascade: has no effect, as the entity has no parent here: add parent, or remove cascade
 test.yaml:7: warning: limits.entities.child.parent: elsewhere has no limits under limits.entities: unless stored ones say more, it gets those of its resource or the system, as much as child has
-test.yaml:11: warning: domains[0].rules[0].consume.nowhere: no level under limits has nowhere: unless stored limits provide it, requests of the rule are denied as not configured
 test.yaml:14: warning: store.embedded.data: is not used: the store is dynamodb`)
 	if diff := cmp.Diff(want, c.Warnings.Error()); diff != "" {
 		t.Errorf("warnings (-want +got):\n%s", diff)
+	}
+}
+
+// A limit that a rule consumes is one of the rule, of its plan or of a level. Or the rule says that it is
+// stored.
+func TestLimitsThatAreNowhere(t *testing.T) {
+	const file = `
+plans: {daily: {rpd: 1000/day}}
+limits: {system: {rpm: 1/minute}, entities: {e: {limits: {r: {own: 1/minute}}}}}
+domains: [{domain: d, rules: [{match: {a: "*"}, entity: "{a}", resource: r, %s}]}]
+`
+	for rule, want := range map[string]string{
+		"consume: {rpm: 1, own: 1}":                          "",
+		"consume: {rpn: 1}":                                  "rpn",
+		"consume: {rpn: 1}, stored: expected":                "",
+		"consume: {rpd: 1}":                                  "rpd",
+		"limits: daily, consume: {rpd: 1, rpm: 1}":           "",
+		`limits: "{a}", consume: {rpd: 1}`:                   "",
+		"limits: daily, consume: {rpw: 1}":                   "rpw",
+		"limits: {rps: 1/second}, consume: {rps: 1, rpm: 1}": "",
+		"limits: {rps: 1/second}, consume: {rps: 1, rpd: 1}": "rpd",
+	} {
+		_, err := config.Parse("c.yaml", fmt.Appendf(nil, file, rule), nil)
+		switch text := fmt.Sprint(err); {
+		case want == "" && strings.Contains(text, "is nowhere"), want != "" && !strings.Contains(text, want+": is nowhere: no level under limits has "+want):
+			t.Errorf("%s: %v", rule, err)
+		}
 	}
 }
 

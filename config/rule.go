@@ -33,6 +33,7 @@ func (r *rule) schema() yamlcfg.Schema {
 		key("mode", "`shadow`: own buckets, no denials, no usage, reports would-be denials; the search for a rule goes on", yamlcfg.OneOf(&r.spec.Shadow, yamlcfg.As("enforce", false), yamlcfg.As("shadow", true))),
 		key("on_unavailable", "the answer while the store is unavailable", policy(&r.spec.OnUnavailable)),
 		key("local", "settings of `local`", local(&r.spec.LocalShare)),
+		key("stored", "`expected` allows the rule to consume limits that only the store has", yamlcfg.OneOf(&r.spec.Stored, yamlcfg.As("expected", true))),
 		key("lease", "[token leases](#token-leases) of a fleet, for the rule's buckets and their parents'; `embedded` leases nothing", lease(&r.spec.Lease)),
 	})}.Then(func(n yamlcfg.Node, sound bool) {
 		before := n.Failures()

@@ -11,7 +11,7 @@ import (
 
 // warnings warns of
 // - domains without rules.
-// - limits that are consumed and given nowhere, or that hold less than is consumed.
+// - limits that hold less than is consumed.
 // - parents without limits.
 // - long periods that look like budgets.
 // - headers that are never sent.
@@ -54,15 +54,23 @@ func (w *warner) ruleless(specs []descriptor.DomainSpec) {
 	}
 }
 
-// unresolved warns of consumed limits that only the store can give.
+// unresolved refuses consumed limits that only the store can have, unless the rule says so: without them
+// each request of the rule is denied.
 func (w *warner) unresolved() {
 	for _, t := range w.takes {
 		for _, c := range t.Consume {
-			if t.Limits == nil && t.Plan == "" && !w.resolves[c.Limit] {
-				w.Warn(w.Find(yamlcfg.Join(t.amounts, c.Limit)), "no level under limits has %s: unless stored limits provide it, requests of the rule are denied as not configured", c.Limit)
+			if !t.rule.Stored && !w.resolves[c.Limit] && t.Limits.Find(c.Limit) < 0 && !w.planned(t.Plan, c.Limit) {
+				w.Fail(w.Find(yamlcfg.Join(t.amounts, c.Limit)), "is nowhere: no level under limits has %s, and neither has the rule; correct the name, or write `stored: expected` where the store has it", c.Limit)
 			}
 		}
 	}
+}
+
+// planned reports whether a plan has a limit. A name with a placeholder may be that of each plan.
+func (w *warner) planned(name, limit string) bool {
+	return name != "" && slices.ContainsFunc(w.file.plans, func(p yamlcfg.Entry[level]) bool {
+		return (p.Name == name || strings.Contains(name, "{")) && p.Value.limits.Find(limit) >= 0
+	})
 }
 
 // budgetPeriod is the shortest period of a limit that is probably meant as a budget.

@@ -82,7 +82,7 @@ func newAudited(t *testing.T) *audited {
 	a.service = start(t, "--config", programtest.WriteFile(t, "c.yaml", onTable(a.server.URL, a.table, "100/minute")))
 	for _, args := range [][]string{
 		{"set", "limits", "--resource", "gpt-4", "rpm=60/minute"},
-		{"set", "limits", "--resource", "gpt-4", "rpm=90/minute", "tpd=5/day"},
+		{"set", "limits", "--resource", "gpt-4", "rpm=90/minute", "tpd=5/day", "--allow-new"},
 		{"delete", "limits", "--resource", "gpt-4", "--yes"},
 	} {
 		if code, _, stderr := output(t, append(args, "--server", a.service.adminURL(t))...); code != 0 {

@@ -96,7 +96,7 @@ const stored = "user/eve"
 // store stores limits with a budget, as an operator does.
 func (r *running) store(t *testing.T) {
 	t.Helper()
-	code, out, errOut := output(t, "set", "limits", "--entity", stored, "rpm=1000/day budget 5/month", "all=1000000/day", "--server", r.adminURL(t))
+	code, out, errOut := output(t, "set", "limits", "--entity", stored, "rpm=1000/day budget 5/month", "all=1000000/day", "--allow-new", "--server", r.adminURL(t))
 	if code != 0 {
 		t.Fatalf("exit code %d\n%s%s", code, out, errOut)
 	}

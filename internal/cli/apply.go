@@ -22,6 +22,7 @@ type manifestFlags struct {
 	files    []string
 	prune    bool
 	takeOver bool
+	allowNew bool
 }
 
 func (f *manifestFlags) manifestFlags(cmd *cobra.Command) {
@@ -29,6 +30,7 @@ func (f *manifestFlags) manifestFlags(cmd *cobra.Command) {
 	cmd.Flags().StringArrayVarP(&f.files, "filename", "f", nil, "file, directory, or - for the standard input; may be repeated")
 	cmd.Flags().BoolVar(&f.prune, "prune", false, "delete records that this manifest made and does not have any more")
 	cmd.Flags().BoolVar(&f.takeOver, "take-over", false, "own records that another manifest owns")
+	cmd.Flags().BoolVar(&f.allowNew, "allow-new", false, "allow names of limits that no level, plan or rule has")
 }
 
 const manifestForm = `
@@ -116,7 +118,7 @@ func (f *manifestFlags) plan(cmd *cobra.Command) (*manifest.Plan, error) {
 	if err != nil {
 		return nil, err
 	}
-	p, err := manifest.NewPlan(cmd.Context(), n, m, manifest.Options{Prune: f.prune, TakeOver: f.takeOver})
+	p, err := manifest.NewPlan(cmd.Context(), n, m, manifest.Options{Prune: f.prune, TakeOver: f.takeOver, AllowNew: f.allowNew})
 	if err == nil {
 		err = p.Check(cmd.Context())
 	}
@@ -207,7 +209,7 @@ func (f *manifestFlags) report(w io.Writer, p *manifest.Plan) error {
 		}
 		counts[c.Result]++
 		out.Changes = append(out.Changes, changeOutput{manifest.Subject(c.Ref), c.Result, c.Why, c.Before(), c.After()})
-		fmt.Fprintf(&text, "%s %s%s\n", manifest.Subject(c.Ref), c.Result, because(c.Why))
+		fmt.Fprintf(&text, "%s %s%s\n%s", manifest.Subject(c.Ref), c.Result, because(c.Why), effectiveLines(c.Effective, true))
 	}
 	if f.output == command.OutputJSON || f.output == command.OutputYAML {
 		return command.WriteOne[any](w, f.output, nil, nil, out)
@@ -268,6 +270,9 @@ func writeDiff(w io.Writer, p *manifest.Plan) error {
 			return command.Failed(err)
 		}
 		fmt.Fprintf(&text, "%s %s%s\n%s", manifest.Subject(c.Ref), c.Result, because(c.Why), indent(diff))
+		if lines := effectiveLines(c.Effective, true); lines != "" {
+			text.WriteString("  decides:\n" + indent(lines))
+		}
 	}
 	_, err := io.WriteString(w, text.String())
 	return command.Failed(err)

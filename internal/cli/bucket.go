@@ -17,6 +17,9 @@ type bucketRow struct {
 	limit api.BucketLimit
 }
 
+// from is the origin of the limit.
+func (r bucketRow) from() string { return dash(cmp.Or(r.limit.Source, r.of.Source)) }
+
 func bucketColumns() []command.Column[bucketRow] {
 	return []command.Column[bucketRow]{
 		{Title: "ENTITY", Value: func(r bucketRow) string { return r.of.Entity.String() }},
@@ -27,7 +30,7 @@ func bucketColumns() []command.Column[bucketRow] {
 		{Title: "AVAILABLE", Value: func(r bucketRow) string { return balanceText(r.limit.Available) }},
 		{Title: "LEASED", Wide: true, Value: func(r bucketRow) string { return r.limit.Leased.String() }},
 		{Title: "VARIANT", Wide: true, Value: func(r bucketRow) string { return dash(r.of.Variant) }},
-		{Title: "FROM", Wide: true, Value: func(r bucketRow) string { return dash(r.of.Source) }},
+		{Title: "FROM", Wide: true, Value: bucketRow.from},
 	}
 }
 

@@ -84,7 +84,7 @@ func (o *operator) choices(err error) error {
 	}
 	columns := []command.Column[bucketRow]{
 		{Title: "ADD", Value: func(r bucketRow) string { return "--variant " + r.of.Variant }},
-		{Title: "FROM", Value: func(r bucketRow) string { return dash(r.of.Source) }},
+		{Title: "FROM", Value: bucketRow.from},
 		{Title: "LIMIT", Value: func(r bucketRow) string { return r.limit.Name }},
 		{Title: "RATE", Value: func(r bucketRow) string { return r.limit.Limit.Rate }},
 		{Title: "BURST", Value: func(r bucketRow) string { return orNone(r.limit.Limit.Burst) }},

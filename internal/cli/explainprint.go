@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/ratelimit/ratelimit/pkg/admin"
+	"github.com/ratelimit/ratelimit/pkg/limiter"
 )
 
 // Printer writes explanations for people.
@@ -209,7 +210,7 @@ func (p Printer) writeLimits(tw *strings.Builder, title string, limits []admin.L
 	for i := range limits {
 		l := &limits[i]
 		from := l.Source
-		if l.Plan != "" {
+		if l.Plan != "" && l.Source == limiter.SourcePlan.String() {
 			from = "plan " + l.Plan
 		}
 		fmt.Fprintf(tw, "%s%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%t", strings.Repeat("^ ", l.Level), l.Entity, l.Resource, l.Name, l.Rate, from, l.Action, l.Amount, l.Available, l.Enough)

@@ -79,11 +79,16 @@ func rowsOf(all []api.Limits) (rows []limitRow) {
 
 func getLimits(o *operator) *cobra.Command {
 	var f levelFlags
+	var effective bool
 	cmd := &cobra.Command{
-		Use: "limits", Short: "Show the limits of one level", Args: command.NoArgs,
+		Use: "limits", Short: "Show the limits of one level, or those that decide", Args: command.NoArgs,
 		Example: `  ratelimit get limits --system
-  ratelimit get limits --entity key/k-123 --resource gpt-4 -o yaml`,
+  ratelimit get limits --entity key/k-123 --resource gpt-4 -o yaml
+  ratelimit get limits --entity key/k-123 --resource gpt-4 --effective`,
 		RunE: func(cmd *cobra.Command, _ []string) error {
+			if effective {
+				return o.getEffective(cmd, &f)
+			}
 			l, err := readOne(cmd.Context(), o, f.of, (*client.Namespace).Limits)
 			if err != nil {
 				return err
@@ -93,7 +98,25 @@ func getLimits(o *operator) *cobra.Command {
 		},
 	}
 	f.flags(cmd)
+	cmd.Flags().BoolVar(&effective, "effective", false, "show the limits that decide, stored or in the configuration, and the level that each is from")
 	return cmd
+}
+
+// getEffective shows the limits that decide for an entity and a resource.
+func (o *operator) getEffective(cmd *cobra.Command, f *levelFlags) error {
+	of, err := f.of()
+	if err != nil {
+		return err
+	}
+	n, err := o.inNamespace(cmd.Context())
+	if err != nil {
+		return err
+	}
+	list, err := n.Effective(cmd.Context(), of)
+	if err != nil {
+		return o.refusal(err)
+	}
+	return command.WriteOne(cmd.OutOrStdout(), o.output, effectiveColumns(), list.Items, list)
 }
 
 func listLimits(o *operator) *cobra.Command {
@@ -126,6 +149,8 @@ type setLimitsFlags struct {
 	replace       bool
 	remove        []string
 	onUnavailable string
+	inherit       bool
+	allowNew      bool
 }
 
 func setLimits(o *operator) *cobra.Command {
@@ -133,11 +158,15 @@ func setLimits(o *operator) *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "limits [NAME=RATE]...", Short: "Create or change the limits of one level",
 		Long: `set limits creates or changes limits of the system, of a resource, or of an entity. Limits
-that are not named stay as they are; --replace drops them. RATE is 100/minute, 5/30s or
+that are not named stay as they are, and are those of less specific levels where this one
+does not have them; --replace drops them from the level. RATE is 100/minute, 5/30s or
 unlimited, and can be followed by "burst TOKENS", "max_debt TOKENS" and "budget
 TOKENS/WINDOW". A WINDOW is hour, day or month; there are events when usage of it reaches
 80, 95 and 100 % of the budget. A limit that is named is set as a whole: parts that
-are not given go.`,
+are not given go.
+
+The command shows the limits that decide for the subject, before and after, each with the
+level that it is from.`,
 		Example: `  ratelimit set limits --system rpm=600/minute
   ratelimit set limits --resource gpt-4 rpm=60/minute "tpm=40000/minute burst 60000"
   ratelimit set limits --entity org/acme tpm=2000000/minute rpm=unlimited
@@ -159,6 +188,8 @@ are not given go.`,
 		return f.completeLimit(o, cmd, typed)
 	}) // the flag is there
 	cmd.Flags().StringVar(&f.onUnavailable, "on-unavailable", "", "of --system: allow, deny or local, the answer while the store does not answer; empty = that of the configuration")
+	cmd.Flags().BoolVar(&f.inherit, "inherit", true, "names that the level does not have are those of less specific levels; =false has the level stand alone")
+	cmd.Flags().BoolVar(&f.allowNew, "allow-new", false, "allow names of limits that no level, plan or rule has")
 	o.changeFlags(cmd)
 	return cmd
 }
@@ -174,7 +205,7 @@ func (o *operator) setLimits(cmd *cobra.Command, f *setLimitsFlags, args []strin
 	if err != nil {
 		return err
 	}
-	if len(named)+len(f.remove) == 0 && !cmd.Flags().Changed("on-unavailable") {
+	if len(named)+len(f.remove) == 0 && !cmd.Flags().Changed("on-unavailable") && !cmd.Flags().Changed("inherit") {
 		return errors.New(`say which limits, such as rpm=600/minute, "tpm=40000/minute burst 60000", or --remove rpm`)
 	}
 	n, err := o.inNamespace(cmd.Context())
@@ -183,6 +214,7 @@ func (o *operator) setLimits(cmd *cobra.Command, f *setLimitsFlags, args []strin
 	}
 	stored, err := n.Limits(cmd.Context(), of)
 	opts := o.options()
+	opts.AllowNew = f.allowNew
 	switch {
 	case isNotFound(err):
 		stored = &api.Limits{}
@@ -197,7 +229,7 @@ func (o *operator) setLimits(cmd *cobra.Command, f *setLimitsFlags, args []strin
 		return err
 	}
 	change, err := n.PutLimits(cmd.Context(), of, next, opts)
-	return report(cmd, o, f.subject(), change, err)
+	return o.reportLimits(cmd, &f.levelFlags, change, err)
 }
 
 // apply returns the limits of a level with the changes of the flags.
@@ -216,6 +248,11 @@ func (f *setLimitsFlags) apply(cmd *cobra.Command, l api.Limits, named map[strin
 	if cmd.Flags().Changed("on-unavailable") {
 		l.OnUnavailable = f.onUnavailable
 	}
+	if cmd.Flags().Changed("inherit") {
+		if l.Inherit = nil; !f.inherit {
+			l.Inherit = &f.inherit
+		}
+	}
 	return l, nil
 }
 
@@ -233,7 +270,7 @@ func deleteLimits(o *operator) *cobra.Command {
 				return err
 			}
 			change, err := n.DeleteLimits(cmd.Context(), of, o.options())
-			return report(cmd, o, f.subject(), change, err)
+			return o.reportLimits(cmd, &f, change, err)
 		},
 	}
 	f.flags(cmd)

@@ -77,8 +77,14 @@ func (s *Service) operations() (*controlapi.API, error) {
 	cfg.Activity = s.activity.shown(s.RLS.Decided)
 	cfg.Sources = controlapi.Sources{
 		Variants: func(namespace string) map[uint64]string { return s.InForce.Load().Rules.Variants(namespace) },
-		Level: func(ctx context.Context, namespace, entity, resource string) (limiter.Source, error) {
-			return s.limiter.LevelOf(ctx, s.Clocks.Call(), namespace, entity, resource)
+		Effective: func(ctx context.Context, namespace, entity, resource string, changes ...limiter.Stored) ([]limiter.EffectiveLimit, error) {
+			return s.limiter.Effective(ctx, s.Clocks.Call(), namespace, entity, resource, changes...)
+		},
+		Names: func() map[string]bool {
+			names, inForce := make(map[string]bool), s.InForce.Load()
+			inForce.Rules.AddNames(names)
+			inForce.Snapshot.AddNames(names)
+			return names
 		},
 	}
 	return controlapi.New(cfg)

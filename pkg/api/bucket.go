@@ -8,8 +8,8 @@ type Bucket struct {
 	Resource Name   `json:"resource"`
 	Variant  string `json:"variant,omitempty"` // of a bucket with limits of a rule, a plan or a call; absent = the ordinary one
 	Shadow   bool   `json:"shadow,omitempty"`  // of a rule in shadow mode, which never denies
-	// Source is the origin of its limits, such as "plan free", "rule uploads" or "system (file)".
-	// Absent = not known; in a list it is absent for the ordinary bucket too.
+	// Source is the origin of its own limits, such as "plan free" or "rule uploads". Absent = not
+	// known, or the ordinary bucket, whose limits have one each.
 	Source string        `json:"source,omitempty"`
 	Shards int           `json:"shards,omitempty"` // of one bucket: the number of its shards; absent = one
 	Leases int           `json:"leases,omitempty"` // of one bucket: the number of leases on it; absent = none
@@ -26,6 +26,9 @@ type BucketLimit struct {
 	Limit Limit  `json:"limit"`
 	// Available is the balance; below zero is debt. Absent for an unlimited limit.
 	Available *Tokens `json:"available,omitempty"`
+	// Source is the level that it is from, such as "system (file)", in the ordinary bucket. Absent = not
+	// known, or the bucket is one of a list.
+	Source string `json:"source,omitempty"`
 	// Leased is the most tokens that replicas of a fleet have on lease beside the balance. Absent =
 	// none.
 	Leased Tokens `json:"leased,omitempty"`

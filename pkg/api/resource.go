@@ -60,6 +60,9 @@ type Limits struct {
 	Resource *Name `json:"resource,omitempty"` // of LevelResource and LevelEntity; _default_ = every other
 	// Limits are by name.
 	Limits map[string]Limit `json:"limits"`
+	// Inherit is false where the limits stand alone: names that they do not have are those of no
+	// less specific level. Absent, or true: each name that they do not have is. Not of LevelSystem.
+	Inherit *bool `json:"inherit,omitempty"`
 	// OnUnavailable is allow, deny or local, and only for LevelSystem; absent = the
 	// configuration's.
 	OnUnavailable string `json:"on_unavailable,omitempty"`
@@ -67,6 +70,29 @@ type Limits struct {
 	// PUT of the limits does not change it.
 	Disabled bool   `json:"disabled,omitempty"`
 	ETag     string `json:"etag,omitempty"`
+}
+
+// EffectiveLimit is the limit of a name that decides for an entity and a resource.
+type EffectiveLimit struct {
+	Name   string `json:"name"`
+	Limit  Limit  `json:"limit"`
+	Source string `json:"source"` // the level that it is from, such as "entity (stored)"
+}
+
+// LimitsChange is the outcome of a PUT or a DELETE of limits.
+type LimitsChange struct {
+	Change[Limits]
+
+	// Effective are the limits that decide for the subject of the limits, before and after the
+	// change. A resource or an entity that the subject leaves open has no limits of its own. Absent:
+	// they are not known.
+	Effective *Effective `json:"effective,omitempty"`
+}
+
+// Effective are limits by name, before and after a change.
+type Effective struct {
+	Before []EffectiveLimit `json:"before"`
+	After  []EffectiveLimit `json:"after"`
 }
 
 // Disabled says whether an entity, a resource or a namespace is disabled. Every request that would

@@ -43,6 +43,7 @@ type Options struct {
 	DryRun      bool   // makes every check, and changes nothing
 	IfMatch     string // changes only a record with this etag; "" = any
 	IfNoneMatch bool   // changes only if there is no record
+	AllowNew    bool   // of limits: allows names that no level, plan or rule has
 }
 
 // Page asks for a part of a list. The zero value asks for the first 100.
@@ -128,11 +129,14 @@ func send[V any](ctx context.Context, c *Client, method, path string, q url.Valu
 }
 
 func (c *Client) request(ctx context.Context, method, path string, q url.Values, body any, o Options) (*http.Request, error) {
-	if o.DryRun {
+	for name, set := range map[string]bool{"dryRun": o.DryRun, "allowNew": o.AllowNew} {
+		if !set {
+			continue
+		}
 		if q == nil {
 			q = url.Values{}
 		}
-		q.Set("dryRun", "true")
+		q.Set(name, "true")
 	}
 	target := c.base + path
 	if len(q) > 0 {

@@ -79,6 +79,13 @@ func (n *Namespace) Limits(ctx context.Context, of LimitsOf) (*api.Limits, error
 	return send[api.Limits](ctx, n.client, http.MethodGet, limitsPath(n.path, of), nil, nil, Options{})
 }
 
+// Effective lists the limits that decide for an entity and a resource. "" stands for one that has no
+// limits of its own.
+func (n *Namespace) Effective(ctx context.Context, of LimitsOf) (*api.List[api.EffectiveLimit], error) {
+	q := url.Values{"entity": {string(of.Entity)}, "resource": {string(of.Resource)}}
+	return send[api.List[api.EffectiveLimit]](ctx, n.client, http.MethodGet, n.path+"/limits/effective", q, nil, Options{})
+}
+
 // LimitsFilter selects limits of a list. The zero value selects those of every level.
 type LimitsFilter struct {
 	Entity   api.Name // only limits of this entity; "" = all
@@ -97,13 +104,13 @@ func (n *Namespace) ListLimits(ctx context.Context, f LimitsFilter, p Page) (*ap
 }
 
 // PutLimits creates or replaces limits.
-func (n *Namespace) PutLimits(ctx context.Context, of LimitsOf, l api.Limits, o Options) (*api.Change[api.Limits], error) {
-	return send[api.Change[api.Limits]](ctx, n.client, http.MethodPut, limitsPath(n.path, of), nil, l, o)
+func (n *Namespace) PutLimits(ctx context.Context, of LimitsOf, l api.Limits, o Options) (*api.LimitsChange, error) {
+	return send[api.LimitsChange](ctx, n.client, http.MethodPut, limitsPath(n.path, of), nil, l, o)
 }
 
 // DeleteLimits deletes limits.
-func (n *Namespace) DeleteLimits(ctx context.Context, of LimitsOf, o Options) (*api.Change[api.Limits], error) {
-	return send[api.Change[api.Limits]](ctx, n.client, http.MethodDelete, limitsPath(n.path, of), nil, nil, o)
+func (n *Namespace) DeleteLimits(ctx context.Context, of LimitsOf, o Options) (*api.LimitsChange, error) {
+	return send[api.LimitsChange](ctx, n.client, http.MethodDelete, limitsPath(n.path, of), nil, nil, o)
 }
 
 // AuditOf selects audit events: of an entity and its limits, of the limits of a resource, or of the

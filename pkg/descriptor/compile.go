@@ -24,7 +24,7 @@ const maxRuleName = 64
 func Compile(domains []DomainSpec, plans map[string]*limiter.Limits) (*Rules, []Problem) {
 	c := &compiler{limitSets: make(map[string]limitSet, len(plans)), byName: map[string]*Domain{}}
 	for name, limits := range plans {
-		c.limitSets[name] = limitSet{limits: limits, of: planPrefix + name}
+		c.limitSets[name] = limitSet{limits: limits, of: planPrefix + name, by: limiter.ByPlan}
 	}
 	paths := map[string]string{}
 	for i := range domains {

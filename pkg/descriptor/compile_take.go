@@ -72,7 +72,7 @@ func (r *Rule) addLimit(name string) {
 
 // take compiles one bucket of the rule.
 func (c *compiler) take(r *Rule, spec *TakeSpec) {
-	t := take{path: spec.Path, limits: spec.Limits, reserve: spec.Reserve, replaced: -1}
+	t := take{path: spec.Path, own: limitSet{limits: spec.Limits}, reserve: spec.Reserve, replaced: -1}
 	t.entity = c.template(r, spec.Path+".entity", spec.Entity, false)
 	t.resource = c.template(r, spec.Path+".resource", spec.Resource, false)
 	c.resources(r, spec, &t)
@@ -88,7 +88,7 @@ func (c *compiler) take(r *Rule, spec *TakeSpec) {
 	}
 	c.limits(r, spec, &t)
 	if spec.Limits != nil {
-		t.limitsOf = r.limitsOf(spec.Limits)
+		t.own.of = r.limitsOf(spec.Limits)
 	}
 	c.consume(r, spec, &t)
 	r.takes = append(r.takes, t)
@@ -174,13 +174,13 @@ func (c *compiler) limits(r *Rule, spec *TakeSpec, t *take) {
 		c.problem(path, "there is no plan %q; there is %s", name.parts[0].text, c.planNames())
 		return
 	}
-	t.limits, t.limitsOf = found.limits, found.of
+	t.own = found
 }
 
 // limitsOf names limits that stand in the rule, after the first take that has them. So a change of
 // the limits changes no bucket's name.
 func (r *Rule) limitsOf(limits *limiter.Limits) string {
-	first := slices.IndexFunc(r.takes, func(t take) bool { return t.limits == limits })
+	first := slices.IndexFunc(r.takes, func(t take) bool { return t.own.limits == limits })
 	if first < 0 {
 		first = len(r.takes)
 	}
@@ -215,8 +215,6 @@ func (c *compiler) consume(r *Rule, spec *TakeSpec, t *take) {
 		at := path + "." + s.Limit
 		if err := limiter.ValidateLimitName(s.Limit); err != nil {
 			c.problem(at, "%v", err)
-		} else if t.limits != nil && t.limits.Find(s.Limit) < 0 {
-			c.problem(at, "is not among the limits of this rule; there is %s", limitNames(t.limits))
 		}
 		if seen[s.Limit] {
 			c.problem(at, "is given twice; give it once")
@@ -245,17 +243,6 @@ func (c *compiler) estimate(at string, reserves bool, s *ConsumeSpec) {
 	case e.Min < 1 || e.Max < e.Min || e.Max > tokenbucket.MaxAmount:
 		c.problem(at+".estimate", "must have 0 < min <= max")
 	}
-}
-
-func limitNames(limits *limiter.Limits) string {
-	if limits.Len() == 0 {
-		return "none"
-	}
-	names := make([]string, limits.Len())
-	for i := range names {
-		names[i] = limits.At(i).Name
-	}
-	return strings.Join(names, ", ")
 }
 
 // override compiles which limit a descriptor's own limit replaces: the named one, else the only one

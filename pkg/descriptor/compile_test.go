@@ -66,8 +66,6 @@ func TestProblems(t *testing.T) {
 		{"unknown plan", take(func(s *descriptor.TakeSpec) { s.Plan = "gold" }), "R.limits", `there is "free", "paid"`},
 		{"plan of an optional key", take(func(s *descriptor.TakeSpec) { s.Plan = "{b}" }), "R.limits", "may be absent"},
 		{"plan and limits", take(func(s *descriptor.TakeSpec) { s.Plan, s.Limits = "free", limits(t, limiter.PerDay("rpm", 1)) }), "R.limits", "one of them"},
-		{"limit that the plan has not", take(func(s *descriptor.TakeSpec) { s.Plan, s.Consume[0].Limit = "free", "rps" }), "R.consume.rps", "there is rpm, tpm"},
-		{"limit that the rule has not", take(func(s *descriptor.TakeSpec) { s.Limits = limits(t, limiter.PerDay("x", 1)) }), "R.consume.rpm", "there is x"},
 		{"nothing consumed", take(func(s *descriptor.TakeSpec) { s.Consume = nil }), "R.consume", "is empty"},
 		{"nothing reserved", take(func(s *descriptor.TakeSpec) { s.Consume, s.Reserve = nil, true }), "R.reserve", "is empty"},
 		{"limit twice", take(func(s *descriptor.TakeSpec) { s.Consume = append(s.Consume, s.Consume[0]) }), "R.consume.rpm", "given twice"},

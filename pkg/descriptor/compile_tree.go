@@ -152,7 +152,7 @@ func (c *treeCompiler) limit(r *Rule, s *TreeSpec) {
 		if err != nil {
 			c.problem(path, "%v", err)
 		}
-		t.limits, t.limitsOf = limits, treeLimits
+		t.own = limitSet{limits: limits, of: treeLimits}
 	}
 	r.takes = []take{t}
 }

@@ -113,7 +113,7 @@ func TestReferenceRules(t *testing.T) {
 		{"plan and own limits", entries("plan", "free", "user", "u", "PATH", "/v1/chat/completions?x=1"), planned{
 			Outcomes: []string{"takes by-plan 0+2"},
 			Takes: []limiter.Take{
-				{Entity: "user/u", Resource: "chat", Limits: plans(t)["free"], LimitsOf: "plan/free", Consume: amounts("rpm", 1000)},
+				{Entity: "user/u", Resource: "chat", Limits: plans(t)["free"], LimitsOf: "plan/free", LimitsBy: limiter.ByPlan, Consume: amounts("rpm", 1000)},
 				{
 					Entity: "user/u", Resource: "all", Limits: limits(t, limiter.PerDay("rpd", 10_000)),
 					LimitsOf: `rule/"llm-gateway"/"by-plan"/1`, Consume: amounts("rpd", 1000),

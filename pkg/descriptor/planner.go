@@ -234,7 +234,7 @@ func (p *planner) takes(rule *Rule, v *view, q demand, takes []limiter.Take) (al
 				plan.reserved = append(plan.reserved, Reserve{Take: len(takes), Hits: q.standsFor(t, consume)})
 			}
 			takes = append(takes, limiter.Take{
-				Entity: entity, Resource: resource, Parents: parents, Limits: part.limits, LimitsOf: part.of,
+				Entity: entity, Resource: resource, Parents: parents, Limits: part.limits, LimitsOf: part.of, LimitsBy: part.by,
 				Label: rule.label, Shadow: rule.shadow, Consume: consume, Mode: q.mode, Lease: rule.lease,
 			})
 		}
@@ -244,7 +244,7 @@ func (p *planner) takes(rule *Rule, v *view, q demand, takes []limiter.Take) (al
 
 // parts returns the parts of a take, under the limits that it names.
 func (p *planner) parts(rule *Rule, t *take, q demand) (parts [2]share, n int, why string) {
-	own := limitSet{limits: t.limits, of: t.limitsOf}
+	own := t.own
 	if len(t.limitSet.parts) > 0 {
 		var ok bool
 		own, ok = p.rules.limitSets[p.plan.render(&t.limitSet)]
@@ -280,7 +280,7 @@ func (p *planner) split(rule *Rule, t *take, q demand, limits limitSet) (parts [
 		parts[0] = rest
 		return parts, 1, ""
 	}
-	replaced := limitSet{limits: p.rules.replace(limits.limits, rule.override, own)}
+	replaced := limitSet{limits: p.rules.replace(limits.limits, rule.override, own), by: limiter.ByRequest}
 	if replaced.limits == nil {
 		return parts, 0, limiter.ReasonNotConfigured.String()
 	}

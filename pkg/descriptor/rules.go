@@ -35,6 +35,28 @@ func (r *Rules) Domains() []*Domain {
 	return r.domains
 }
 
+// AddNames adds the names of the limits of plans, of rules, and those that rules consume.
+func (r *Rules) AddNames(names map[string]bool) {
+	if r == nil {
+		return
+	}
+	for _, set := range r.limitSets {
+		for i := range set.limits.Len() {
+			names[set.limits.At(i).Name] = true
+		}
+	}
+	for _, rule := range r.rules {
+		for _, name := range rule.limits {
+			names[name] = true
+		}
+		for _, t := range rule.takes {
+			for i := range t.own.limits.Len() {
+				names[t.own.limits.At(i).Name] = true
+			}
+		}
+	}
+}
+
 // Len returns the number of rules in all domains. Every [Rule.Index] is below it.
 func (r *Rules) Len() int {
 	if r == nil {
@@ -131,10 +153,11 @@ func (r *Rule) LocalShare() int64 { return r.share }
 // Lease returns the token leases that the rule allows on its buckets.
 func (r *Rule) Lease() limiter.LeasePolicy { return r.lease }
 
-// limitSet is a plan: a set of limits that rules choose by name.
+// limitSet is a plan, or the own limits of a take; without limits it is none.
 type limitSet struct {
 	limits *limiter.Limits
-	of     string // see limiter.Take.LimitsOf
+	of     string         // see limiter.Take.LimitsOf
+	by     limiter.Origin // see limiter.Take.LimitsBy
 }
 
 // take is one bucket that a rule takes from.
@@ -144,9 +167,8 @@ type take struct {
 	resource template
 	listed   *resources // nil = any
 	parents  []template
-	limitSet template        // of the name of a plan; no parts = none, or resolved to limits
-	limits   *limiter.Limits // nil = resolved by the limiter
-	limitsOf string          // see limiter.Take
+	limitSet template // of the name of a plan; no parts = none, or resolved to limits
+	own      limitSet
 	consume  []ConsumeSpec
 	reserve  bool
 	replaced int // index in consume of the limit that Descriptor.Limit replaces, or -1

@@ -29,6 +29,7 @@ type RuleSpec struct {
 	OnUnavailable limiter.Policy
 	LocalShare    int64               // thousandths, see limiter.Request
 	Lease         limiter.LeasePolicy // of all buckets that the rule takes from
+	Stored        bool                // the store alone may have limits that the rule consumes
 }
 
 // MatchSpec is the pattern of a rule for one key. Exactly one of Value, Regex and CIDR is used:

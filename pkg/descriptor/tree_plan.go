@@ -101,11 +101,11 @@ func (p *planner) leafTakes(rule *Rule, q demand, takes []limiter.Take) (all []l
 		return takes, why
 	}
 	t := &rule.takes[0]
-	parts, n, why := p.split(rule, t, q, limitSet{limits: t.limits, of: t.limitsOf})
+	parts, n, why := p.split(rule, t, q, t.own)
 	for _, part := range parts[:n] {
 		if consume := p.consumption(t, q, part, "", ""); len(consume) > 0 {
 			takes = append(takes, limiter.Take{
-				Entity: p.way(rule.leaf), Resource: rule.domain.name, Limits: part.limits, LimitsOf: part.of,
+				Entity: p.way(rule.leaf), Resource: rule.domain.name, Limits: part.limits, LimitsOf: part.of, LimitsBy: part.by,
 				Label: rule.label, Shadow: rule.shadow, Consume: consume, Mode: q.mode,
 			})
 		}

@@ -43,7 +43,7 @@ func (r *Rules) variantsOf(rule *Rule, t *take, found variantNames) {
 		found.add(rule, limitSet{}) // of the parents
 	}
 	if len(t.limitSet.parts) == 0 {
-		found.add(rule, limitSet{limits: t.limits, of: t.limitsOf})
+		found.add(rule, t.own)
 		return
 	}
 	for _, name := range slices.Sorted(maps.Keys(r.limitSets)) { // a value of the descriptor chooses the plan

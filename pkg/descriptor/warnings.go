@@ -96,11 +96,11 @@ func (w *warner) settle(r *Rule) {
 func (w *warner) estimates(t *take) {
 	for i := range t.consume {
 		c := &t.consume[i]
-		n := t.limits.Find(c.Limit)
-		if c.Estimate == nil || n < 0 || t.limits.Unlimited(n) {
+		n := t.own.limits.Find(c.Limit)
+		if c.Estimate == nil || n < 0 || t.own.limits.Unlimited(n) {
 			continue
 		}
-		if capacity := t.limits.At(n).Capacity * limiter.Milli; c.Estimate.Max > capacity {
+		if capacity := t.own.limits.At(n).Capacity * limiter.Milli; c.Estimate.Max > capacity {
 			w.warn(t.path+".reserve."+c.Limit+".estimate.max", "is above the capacity of %s, %s: a request with that estimate can never pass", c.Limit, tokens(capacity))
 		}
 	}
@@ -132,7 +132,7 @@ func (w *warner) lease(r *Rule, t *take) {
 	}
 	name := bucketName{
 		namespace: r.domain.namespace, entity: t.entity.describe(r), resource: t.resource.describe(r),
-		limits: t.limitsOf + t.limitSet.describe(r), label: r.label,
+		limits: t.own.of + t.limitSet.describe(r), label: r.label,
 	}
 	first, ok := w.leased[name]
 	switch {

@@ -23,6 +23,7 @@ const recordVersion = 1
 const (
 	flagDisabled = 1
 	flagEntity   = 2
+	flagAlone    = 4
 )
 
 // recordID names a record of the catalog.
@@ -39,7 +40,7 @@ func (k recordID) Identity() []byte {
 
 // appendRecord appends the value of a record.
 func appendRecord(buf []byte, r limiter.Record) []byte {
-	flags, since := byteOf(r.Disabled)*flagDisabled|byteOf(r.Entity != nil)*flagEntity, int64(0)
+	flags, since := byteOf(r.Disabled)*flagDisabled|byteOf(r.Entity != nil)*flagEntity|byteOf(r.Alone)*flagAlone, int64(0)
 	if r.State != limiter.NamespaceActive {
 		since = r.Since.UnixMilli()
 	}
@@ -85,8 +86,8 @@ func parseRecord(key, value []byte) (recordID, limiter.Record, error) {
 func parseValue(ref limiter.Ref, value []byte) (limiter.Record, bool) {
 	r := &recordReader{Rest: value}
 	r.version(recordVersion)
-	flags := r.Byte(flagDisabled | flagEntity)
-	out := limiter.Record{Disabled: flags&flagDisabled != 0, State: limiter.NamespaceState(r.Byte(byte(limiter.NamespacePurged)))}
+	flags := r.Byte(flagDisabled | flagEntity | flagAlone)
+	out := limiter.Record{Disabled: flags&flagDisabled != 0, Alone: flags&flagAlone != 0, State: limiter.NamespaceState(r.Byte(byte(limiter.NamespacePurged)))}
 	since, active := r.Int(math.MinInt64, math.MaxInt64), out.State == limiter.NamespaceActive
 	if !active {
 		out.Since = time.UnixMilli(since).UTC()

@@ -7,8 +7,12 @@ func (d *Decision) BucketOf(s *LimitStatus) (BucketKey, bool) {
 		return BucketKey{}, false
 	}
 	for i := d.scratch.bases[s.Take]; i >= 0; i = d.scratch.levels[i].above {
-		if lv := &d.scratch.levels[i]; lv.depth == s.Level && lv.op >= 0 {
-			return d.scratch.ops[lv.op].Bucket, true
+		lv := &d.scratch.levels[i]
+		if lv.depth != s.Level {
+			continue
+		}
+		if b, _ := lv.bucketOf(s.Limit.Name); b.op >= 0 {
+			return d.scratch.ops[b.op].Bucket, true
 		}
 	}
 	return BucketKey{}, false

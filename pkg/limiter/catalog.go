@@ -24,7 +24,7 @@ type Catalog interface {
 	// does not exist. Children keep their Parent, which then is an entity that was never created.
 	DeleteEntity(ctx context.Context, namespace, id string) error
 
-	// PutLimits sets the record of ref: Record.Limits, and for SystemRef also Record.OnUnavailable.
+	// PutLimits sets the record of ref: Record.Limits with Record.Alone, and for SystemRef also Record.OnUnavailable.
 	// An empty record deletes it. ref must not be an EntityRef. Only Edit changes Record.Disabled,
 	// and only Edit and Purge change Record.State.
 	PutLimits(ctx context.Context, namespace string, ref Ref, r Record) error

@@ -3,6 +3,8 @@ package limiter_test
 import (
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
+
 	"github.com/ratelimit/ratelimit/pkg/limiter"
 )
 
@@ -34,14 +36,19 @@ func TestCircleOfNamedAndStoredParents(t *testing.T) {
 		"key/m rpm 99 left exceeded=false", "project/m rpm 99 left exceeded=false", "org/m rpm 99 left exceeded=false")
 }
 
-// The level of a bucket is the first one with limits, and none if no level has any.
-func TestLevelOf(t *testing.T) {
+// The limits of a bucket are those of each level, and none if no level has any.
+func TestEffective(t *testing.T) {
 	l := newLimiter(t, limiter.Config{}, limiter.Static{
+		System:    set(t, limiter.PerMinute("tpm", 7)),
 		Resources: map[string]*limiter.Limits{"m": set(t, limiter.PerMinute("rpm", 100))},
 		Entities:  map[string]limiter.StaticEntity{"key": {Parent: "org", Cascade: true}},
 	})
-	for resource, want := range map[string]limiter.Source{"m": limiter.SourceResourceConfig, "other": limiter.SourceNone} {
-		if got, err := l.LevelOf(t.Context(), t0, limiter.DefaultNamespace, "key", resource); err != nil || got != want {
+	system := limiter.EffectiveLimit{Limit: limiter.PerMinute("tpm", 7), Source: limiter.SourceSystemConfig}
+	for resource, want := range map[string][]limiter.EffectiveLimit{
+		"m":     {{Limit: limiter.PerMinute("rpm", 100), Source: limiter.SourceResourceConfig}, system},
+		"other": {system},
+	} {
+		if got, err := l.Effective(t.Context(), t0, limiter.DefaultNamespace, "key", resource); err != nil || !cmp.Equal(got, want) {
 			t.Errorf("%s: %v, %v; want %v", resource, got, err, want)
 		}
 	}

@@ -21,19 +21,26 @@ func (d *Decision) Holdings(dst []Holding, req *Request, take int) []Holding {
 	}
 	for i := d.scratch.bases[take]; i >= 0; i = d.scratch.levels[i].above {
 		lv := &d.scratch.levels[i]
-		if lv.op < 0 {
-			continue
-		}
-		op := &d.scratch.ops[lv.op]
-		h := Holding{Bucket: op.Bucket, Limits: op.Limits, Generation: op.Generation, Shard: op.Shard, Level: lv.depth}
-		for _, c := range t.Consume {
-			if sp := op.find(c.Limit); sp != nil && sp.Held && c.Amount > 0 {
-				h.Taken = append(h.Taken, c)
+		for _, b := range [...]*levelBucket{&lv.own, &lv.ordinary} {
+			if h := d.holding(t, lv, b); len(h.Taken) > 0 {
+				dst = append(dst, h)
 			}
-		}
-		if len(h.Taken) > 0 {
-			dst = append(dst, h)
 		}
 	}
 	return dst
+}
+
+// holding returns the holding of one bucket of a level.
+func (d *Decision) holding(t *Take, lv *level, b *levelBucket) (h Holding) {
+	if b.op < 0 {
+		return h
+	}
+	op := &d.scratch.ops[b.op]
+	h = Holding{Bucket: op.Bucket, Limits: op.Limits, Generation: op.Generation, Shard: op.Shard, Level: lv.depth}
+	for _, c := range t.Consume {
+		if sp := op.find(c.Limit); sp != nil && sp.Held && c.Amount > 0 && lv.asks(t, b, c.Limit) {
+			h.Taken = append(h.Taken, c)
+		}
+	}
+	return h
 }

@@ -1,22 +1,22 @@
 package limiter
 
-// addOp adds the spends of a level's bucket to the ops. They are merged with those of an earlier
+// addOps adds the spends of a level's buckets to the ops. They are merged with those of an earlier
 // take of the same bucket.
-func (sc *scratch) addOp(req *Request, i int, generation uint64) {
+func (sc *scratch) addOps(req *Request, i int, generation uint64) {
 	lv := &sc.levels[i]
 	t := &req.Takes[lv.take]
 	lv.complete = true
 	for j := range t.Consume {
 		c := &t.Consume[j]
-		n := lv.limits.Find(c.Limit)
+		b, n := lv.bucketOf(c.Limit)
 		if n < 0 {
 			lv.complete = false
 			continue
 		}
-		if lv.limits.Unlimited(n) {
+		if b.limits.Unlimited(n) {
 			continue
 		}
-		op := sc.opOf(req, lv, generation)
+		op := sc.opOf(req, lv, b, generation)
 		sp := op.spend(c.Limit)
 		switch t.Mode {
 		case Charge:
@@ -33,23 +33,23 @@ func (sc *scratch) addOp(req *Request, i int, generation uint64) {
 	}
 }
 
-// opOf returns the op of a level's bucket, a new one unless it is there.
-func (sc *scratch) opOf(req *Request, lv *level, generation uint64) *Op {
-	if lv.op >= 0 {
-		return &sc.ops[lv.op]
+// opOf returns the op of a bucket of a level, a new one unless it is there.
+func (sc *scratch) opOf(req *Request, lv *level, b *levelBucket, generation uint64) *Op {
+	if b.op >= 0 {
+		return &sc.ops[b.op]
 	}
 	t := &req.Takes[lv.take]
-	lv.op = len(sc.ops)
+	b.op = len(sc.ops)
 	op := grow(&sc.ops)
-	op.Bucket.Namespace, op.Bucket.Entity, op.Bucket.Resource, op.Bucket.Variant = req.namespace(), lv.entity, t.Resource, variant(t, lv)
-	for i := range sc.ops[:lv.op] {
+	op.Bucket.Namespace, op.Bucket.Entity, op.Bucket.Resource, op.Bucket.Variant = req.namespace(), lv.entity, t.Resource, t.variant(b == &lv.own)
+	for i := range sc.ops[:b.op] {
 		if sc.ops[i].Bucket == op.Bucket {
-			sc.ops = sc.ops[:lv.op]
-			lv.op = i
+			sc.ops = sc.ops[:b.op]
+			b.op = i
 			return &sc.ops[i]
 		}
 	}
-	op.Limits, op.Generation, op.Spends, op.Shard, op.KeepTaken, op.Late = lv.limits, generation, sc.cut(lv.limits.Len()), 0, false, false
+	op.Limits, op.Generation, op.Spends, op.Shard, op.KeepTaken, op.Late = b.limits, generation, sc.cut(b.limits.Len()), 0, false, false
 	op.Lease.None, op.Lease.Max, op.Lease.For = false, 0, 0
 	return op
 }
@@ -65,13 +65,12 @@ func (sc *scratch) cut(n int) []Spend {
 	return cut
 }
 
-// variant distinguishes buckets of a request's own limits, of labels, and of shadows from ordinary
-// ones. Ancestors' limits are never the request's own.
-func variant(t *Take, lv *level) uint64 {
-	if lv.depth > 0 {
-		return VariantOf(nil, "", t.Label, t.Shadow)
+// variant distinguishes buckets of a take's own limits, of labels, and of shadows from ordinary ones.
+func (t *Take) variant(own bool) uint64 {
+	if own {
+		return VariantOf(t.Limits, t.LimitsOf, t.Label, t.Shadow)
 	}
-	return VariantOf(t.Limits, t.LimitsOf, t.Label, t.Shadow)
+	return VariantOf(nil, "", t.Label, t.Shadow)
 }
 
 // VariantOf returns the variant of the buckets of a [Take] with these limits of its own, which

@@ -22,6 +22,7 @@ type Limiter struct {
 	reads    *reads       // nil for a local store
 	denials  *denyCache   // nil for a local store
 	shares   *shareCache
+	merges   merges
 }
 
 // emptyCatalog is a local store that can report at once, with its generation, whether it has no

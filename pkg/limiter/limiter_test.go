@@ -145,17 +145,39 @@ func TestResolutionPrecedence(t *testing.T) {
 
 	own := take("both", "gpt-4", "rpm", 0)
 	own.Takes[0].Limits = set(t, limiter.PerMinute("rpm", 99))
-	if d := decide(t, l, t0, own); d.Statuses[0].Limit.Capacity != 99 || d.Statuses[0].Source != limiter.SourceRequest {
-		t.Errorf("own limits: got %+v", d.Statuses[0])
+	for _, tt := range []struct {
+		entity   string
+		by       limiter.Origin
+		capacity int64
+		source   limiter.Source
+	}{
+		{"both", limiter.ByRequest, 99, limiter.SourceRequest},
+		{"both", limiter.ByRule, 14, limiter.SourceEntity},
+		{"default", limiter.ByRule, 99, limiter.SourceRule},
+		{"default", limiter.ByPlan, 13, limiter.SourceEntityDefault},
+		{"nobody", limiter.ByPlan, 99, limiter.SourcePlan},
+	} {
+		own.Takes[0].Entity, own.Takes[0].LimitsBy = tt.entity, tt.by
+		if d := decide(t, l, t0, own); d.Statuses[0].Limit.Capacity != tt.capacity || d.Statuses[0].Source != tt.source {
+			t.Errorf("own limits of %s by %d: got %+v", tt.entity, tt.by, d.Statuses[0])
+		}
 	}
 }
 
-func TestFirstLevelWithLimitsWinsAsAWhole(t *testing.T) {
-	l := newLimiter(t, limiter.Config{}, limiter.Static{
+// A limit of a level leaves those of other names to the levels below, up to a record that stands alone.
+func TestLevelsMergeByName(t *testing.T) {
+	store := newStore(t)
+	l := newLimiter(t, limiter.Config{Store: store}, limiter.Static{
 		System:    set(t, limiter.PerMinute("rpm", 10), limiter.PerMinute("tpm", 100)),
 		Resources: map[string]*limiter.Limits{"gpt-4": set(t, limiter.PerMinute("rpm", 5))},
 	})
-	d := decide(t, l, t0, take("k", "gpt-4", "tpm", 1))
+	both := take("k", "gpt-4", "tpm", 1, "rpm", 1)
+	wantBrief(t, decide(t, l, t0, both), "admitted=true none retry=0s", "k/gpt-4 tpm 99 left exceeded=false", "k/gpt-4 rpm 4 left exceeded=false")
+	alone := limiter.Record{Limits: set(t, limiter.PerMinute("rpm", 7)), Alone: true}
+	if err := store.PutLimits(t.Context(), limiter.DefaultNamespace, limiter.EntityLimitsRef("k", limiter.DefaultResource), alone); err != nil {
+		t.Fatal(err)
+	}
+	d := decide(t, l, t0, both)
 	wantBrief(t, d, "admitted=false limit_not_configured retry=0s")
 	if d.MissingTake != 0 || d.MissingLimit != "tpm" {
 		t.Errorf("missing: got take %d limit %q", d.MissingTake, d.MissingLimit)

@@ -11,6 +11,7 @@ import (
 type Record struct {
 	Entity        *Entity  // for RefEntity
 	Limits        *Limits  // for the others
+	Alone         bool     // no less specific level is asked for names that Limits do not have
 	OnUnavailable Policy   // for RefSystemLimits; Unset = not stored
 	Budgets       *Budgets // of the Limits; nil = none
 	Disabled      bool     // for RefEntity, RefResourceLimits and RefSystemLimits, see [Switch]
@@ -43,6 +44,8 @@ func (r Record) Check(ref Ref) error {
 		return fmt.Errorf("%w: only the system's limits carry a policy", ErrInvalid)
 	case ref.Kind != RefEntity && r.Entity != nil:
 		return fmt.Errorf("%w: an entity cannot be stored as limits", ErrInvalid)
+	case r.Alone && (r.Limits.Len() == 0 || ref.Kind == RefSystemLimits):
+		return fmt.Errorf("%w: limits of an entity or a resource stand alone, and no others", ErrInvalid)
 	case ref.Kind == RefEntity && ref.Entity == "" && !r.Empty():
 		return fmt.Errorf("%w: an entity needs an id", ErrInvalid)
 	case ref.Kind == RefEntity && (r.Limits.Len() > 0 || r.Entity != nil && r.Entity.ID != ref.Entity):
@@ -55,7 +58,7 @@ func (r Record) Check(ref Ref) error {
 // Since, do not count.
 func (r Record) Equal(other Record) bool {
 	a, b := r.Entity, other.Entity
-	if (a == nil) != (b == nil) || r.Disabled != other.Disabled || r.State != other.State {
+	if (a == nil) != (b == nil) || r.Disabled != other.Disabled || r.State != other.State || r.Alone != other.Alone {
 		return false
 	}
 	if a != nil && (a.ID != b.ID || a.Name != b.Name || a.Parent != b.Parent || a.Cascade != b.Cascade || !maps.Equal(a.Metadata, b.Metadata)) {
@@ -74,6 +77,9 @@ func (r Record) Detail() string {
 	for i := range r.Limits.Len() {
 		l := r.Limits.At(i)
 		parts = append(parts, l.Name+" "+l.String()+r.Budgets.detail(l.Name))
+	}
+	if r.Alone {
+		parts = append(parts, "alone")
 	}
 	if r.Disabled {
 		parts = append(parts, "disabled")

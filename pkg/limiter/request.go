@@ -27,17 +27,28 @@ type Take struct {
 	Entity   string   // any bytes
 	Resource string   // any bytes
 	Parents  []string // ancestors named by the request, nearest first; they win over stored ones
-	Limits   *Limits  // the entity's own limits for this take; nil = resolve. Ancestors always resolve theirs
+	Limits   *Limits  // of a bucket of the take's own; nil = none. Ancestors have none
 	// LimitsOf names the owner of Limits, such as a plan. It distinguishes their buckets, which so
 	// outlive a change of the limits. Takes with the same LimitsOf, entity and resource must have
 	// the same Limits. "" = by the limits themselves.
 	LimitsOf string
+	LimitsBy Origin        // of Limits: which stored limits replace some of them
 	Label    string        // buckets of its own, apart from those of other labels; "" = the ordinary ones
 	Shadow   bool          // limits are tried: buckets of its own, which add nothing to usage
 	Consume  []Consumption // amounts by limit; those of a name given twice are added
 	Mode     Mode
 	Lease    LeasePolicy // of all buckets of the chain; takes of one bucket combine theirs
 }
+
+// Origin says where a take's own limits come from.
+type Origin uint8
+
+// The origins.
+const (
+	ByRule    Origin = iota // those of the entity for the resource come before them
+	ByPlan                  // the same, and those of the entity
+	ByRequest               // no other limits come before them
+)
 
 // Consumption is an amount of one limit.
 type Consumption struct {
@@ -101,6 +112,16 @@ func (r *Request) consumed() map[string]bool {
 		}
 	}
 	return names
+}
+
+// all reports whether a set has each limit that the take consumes.
+func (t *Take) all(limits *Limits) bool {
+	for i := range t.Consume {
+		if limits.Find(t.Consume[i].Limit) < 0 {
+			return false
+		}
+	}
+	return true
 }
 
 func (t *Take) consumes(limit string) bool {

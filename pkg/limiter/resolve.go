@@ -65,13 +65,32 @@ func (l *Limiter) resolveRound(ctx context.Context, now time.Time, req *Request,
 			records = sc.records[(i-first)*refsPerLevel:][:refsPerLevel]
 		}
 		lv := &sc.levels[i]
-		lv.limits, lv.source = snapshot.static.limitsOf(&req.Takes[lv.take], lv, records)
+		l.mergeLevel(&snapshot.static, &req.Takes[lv.take], lv, records)
 		sc.policy = records[4].OnUnavailable
 		d.denyDisabled(&req.Takes[lv.take], lv, records)
-		sc.addOp(req, i, generation)
+		sc.addOps(req, i, generation)
 		d.appendParent(i, &snapshot.static, records[0].Entity)
 	}
 	return nil
+}
+
+// mergeLevel finds the limits of a level.
+func (l *Limiter) mergeLevel(static *Static, t *Take, lv *level, records []Record) {
+	var file StaticEntity
+	if len(static.Entities) > 0 {
+		file = static.Entities[lv.entity]
+	}
+	if lv.depth == 0 && t.Limits.Len() > 0 {
+		var own places
+		t.own(&own, &file, records)
+		lv.own.merged = l.merges.of(&own, true)
+		if t.all(lv.own.limits) {
+			return
+		}
+	}
+	var ordinary places
+	static.ordinary(&ordinary, &file, t.Resource, records)
+	lv.ordinary.merged = l.merges.of(&ordinary, false)
 }
 
 // readLevels reads the records of the levels from first up to last.
@@ -136,42 +155,6 @@ func (d *Decision) denyDisabled(t *Take, lv *level, records []Record) {
 		return
 	}
 	d.Reason, d.Disabled = ReasonDisabled, Disabled{Subject: subject, Take: lv.take, Level: lv.depth, State: records[4].State}
-}
-
-// limitsOf returns the limits of a level. The first place that has some wins as a whole, and in
-// each place stored limits win over the file.
-func (s *Static) limitsOf(t *Take, lv *level, r []Record) (*Limits, Source) {
-	if lv.depth == 0 && t.Limits != nil {
-		return t.Limits, SourceRequest
-	}
-	var file StaticEntity
-	if len(s.Entities) > 0 {
-		file = s.Entities[lv.entity]
-	}
-	switch {
-	case r[1].Limits.Len() > 0:
-		return r[1].Limits, SourceEntity
-	case file.limits(t.Resource).Len() > 0:
-		return file.limits(t.Resource), SourceEntityConfig
-	case r[2].Limits.Len() > 0:
-		return r[2].Limits, SourceEntityDefault
-	case file.limits(DefaultResource).Len() > 0:
-		return file.limits(DefaultResource), SourceEntityDefaultConfig
-	case r[3].Limits.Len() > 0:
-		return r[3].Limits, SourceResource
-	}
-	if len(s.Resources) > 0 {
-		if limits := s.Resources[t.Resource]; limits.Len() > 0 {
-			return limits, SourceResourceConfig
-		}
-	}
-	if r[4].Limits.Len() > 0 {
-		return r[4].Limits, SourceSystem
-	}
-	if s.System.Len() > 0 {
-		return s.System, SourceSystemConfig
-	}
-	return nil, SourceNone
 }
 
 // checkConfigured denies a request that consumes a limit which no level has. It records such a

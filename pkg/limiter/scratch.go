@@ -18,15 +18,35 @@ type scratch struct {
 
 // level is one entity of one take's chain.
 type level struct {
-	take   int
-	depth  int // 0 for the take's entity
-	entity string
-	limits *Limits
-	source Source // of the limits
-	op     int    // index in ops; -1 = nothing to take here
+	take     int
+	depth    int // 0 for the take's entity
+	entity   string
+	own      levelBucket // of the take's own limits
+	ordinary levelBucket // of the limits of the entity
 
 	above    int  // index in levels of the next ancestor; -1 = none yet
 	complete bool // the limits have every name that the take consumes
+}
+
+// levelBucket is one bucket of a level.
+type levelBucket struct {
+	merged
+
+	op int // index in ops; -1 = nothing to take here
+}
+
+// bucketOf returns the bucket of a level that has a limit, and the index of the limit; -1 = none has.
+func (lv *level) bucketOf(limit string) (*levelBucket, int) {
+	if i := lv.own.limits.Find(limit); i >= 0 {
+		return &lv.own, i
+	}
+	return &lv.ordinary, lv.ordinary.limits.Find(limit)
+}
+
+// asks reports whether a take asks a bucket of its level for a limit.
+func (lv *level) asks(t *Take, b *levelBucket, limit string) bool {
+	at, _ := lv.bucketOf(limit)
+	return at == b && t.consumes(limit)
 }
 
 const refsPerLevel = 5 // entity, and its four places for limits
@@ -51,8 +71,8 @@ func (sc *scratch) addRefs(entity, resource string) {
 func (sc *scratch) addLevel(take, depth int, entity string) int {
 	lv := grow(&sc.levels)
 	lv.take, lv.depth, lv.entity = take, depth, entity
-	lv.limits, lv.source, lv.complete = nil, SourceNone, false
-	lv.op, lv.above = -1, -1
+	lv.complete, lv.above = false, -1
+	lv.own, lv.ordinary = levelBucket{op: -1}, levelBucket{op: -1}
 	return len(sc.levels) - 1
 }
 
@@ -85,7 +105,7 @@ func (sc *scratch) complete(take int) bool {
 // found reports whether a level of the take has the limit.
 func (sc *scratch) found(take int, limit string) bool {
 	for i := sc.bases[take]; i >= 0; i = sc.levels[i].above {
-		if sc.levels[i].limits.Find(limit) >= 0 {
+		if _, at := sc.levels[i].bucketOf(limit); at >= 0 {
 			return true
 		}
 	}

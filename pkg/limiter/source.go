@@ -1,17 +1,19 @@
 package limiter
 
-// Source is the level at which a bucket's limits were found.
+// Source is the place at which a limit was found.
 type Source uint8
 
-// The sources, in order of precedence. At each level stored limits win over
-// those of the configuration file.
+// The sources, in order of precedence: of the places that have a limit of a name, the first one
+// decides about it. At each level stored limits come before those of the configuration file.
 const (
 	SourceNone                Source = iota
-	SourceRequest                    // the request's or rule's own
+	SourceRequest                    // in the request itself
 	SourceEntity                     // entity and resource, stored
 	SourceEntityConfig               // entity and resource, from the file
+	SourceRule                       // the rule's own
 	SourceEntityDefault              // entity, every resource, stored
 	SourceEntityDefaultConfig        // entity, every resource, from the file
+	SourcePlan                       // the plan that the rule names
 	SourceResource                   // resource, stored
 	SourceResourceConfig             // resource, from the file
 	SourceSystem                     // system, stored
@@ -24,7 +26,11 @@ func (s Source) String() string {
 	case SourceNone:
 		return "none"
 	case SourceRequest:
+		return "request"
+	case SourceRule:
 		return "rule"
+	case SourcePlan:
+		return "plan"
 	case SourceEntity:
 		return "entity (stored)"
 	case SourceEntityConfig:

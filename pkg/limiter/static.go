@@ -50,6 +50,24 @@ func NewSnapshot(s Static) (*Snapshot, error) {
 	return &Snapshot{static: s}, nil
 }
 
+// AddNames adds the names of the limits of the snapshot, of each level.
+func (s *Snapshot) AddNames(names map[string]bool) {
+	add := func(limits *Limits) {
+		for i := range limits.Len() {
+			names[limits.limits[i].Name] = true
+		}
+	}
+	add(s.static.System)
+	for _, limits := range s.static.Resources {
+		add(limits)
+	}
+	for _, e := range s.static.Entities {
+		for _, limits := range e.Limits {
+			add(limits)
+		}
+	}
+}
+
 // generationOf returns the generation of limits from the snapshot, given the one that was read
 // before. A retired snapshot's limits count as the oldest. They must not count as new because the
 // change that retired them has raised the generation since.

@@ -8,9 +8,9 @@ func (d *Decision) fill(now time.Time, req *Request, admitted bool) {
 	ms := now.UnixMilli()
 	for take := range req.Takes {
 		for i := d.scratch.bases[take]; i >= 0; i = d.scratch.levels[i].above {
-			if lv := &d.scratch.levels[i]; lv.op >= 0 {
-				d.fillLevel(ms, &req.Takes[take], lv)
-			}
+			lv := &d.scratch.levels[i]
+			d.fillBucket(ms, &req.Takes[take], lv, &lv.own)
+			d.fillBucket(ms, &req.Takes[take], lv, &lv.ordinary)
 		}
 	}
 	if admitted {
@@ -27,17 +27,20 @@ func (d *Decision) fill(now time.Time, req *Request, admitted bool) {
 	}
 }
 
-// fillLevel adds a status for each limit that a take asks of a level's bucket.
-func (d *Decision) fillLevel(now int64, t *Take, lv *level) {
-	op := &d.scratch.ops[lv.op]
+// fillBucket adds a status for each limit that a take asks of a bucket of a level.
+func (d *Decision) fillBucket(now int64, t *Take, lv *level, b *levelBucket) {
+	if b.op < 0 {
+		return
+	}
+	op := &d.scratch.ops[b.op]
 	for i := range op.Spends {
 		sp := &op.Spends[i]
-		if !sp.Held || !t.consumes(sp.Limit) {
+		if !sp.Held || !lv.asks(t, b, sp.Limit) {
 			continue
 		}
 		s := grow(&d.Statuses)
 		s.Take, s.Level, s.Entity, s.Resource = lv.take, lv.depth, lv.entity, t.Resource
-		s.Limit, s.Source = &sp.Limits.limits[sp.Index], lv.source
+		s.Limit, s.Source = &sp.Limits.limits[sp.Index], b.sourceOf(b.limits.Find(sp.Limit))
 		s.Available, s.Requested, s.Exceeded = sp.Bucket.Tokens, sp.requested(), sp.Exceeded
 		s.RetryAfter, s.Never = 0, false
 		p := sp.Limits.Params(sp.Index)

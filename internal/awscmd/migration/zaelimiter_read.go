@@ -175,7 +175,7 @@ func (s *space) addLimits(k key, i item) {
 	}
 	r := limiter.Record{}
 	if limits.Len() > 0 {
-		r.Limits = limits
+		r.Limits, r.Alone = limits, k.kind != systemLimits // the first level with limits decides there
 	}
 	if k.kind == systemLimits {
 		policy, what := policyOf(i)

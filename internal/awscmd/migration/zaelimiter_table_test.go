@@ -20,14 +20,14 @@ func TestMain(m *testing.M) { os.Exit(dynamotest.Main(m)) }
 func records() []string {
 	return []string{
 		`default: the system: rpm 100/hour burst 150, on_unavailable deny`,
-		`default: resource "gpt-4": rpm 50/minute, tpm 10000/hour`,
+		`default: resource "gpt-4": rpm 50/minute, tpm 10000/hour, alone`,
 		`default: entity "acme": name "Acme, Inc.", parent "", cascade false, metadata of 2 map[plan:gold team:search]`,
 		`default: entity "user-0": name "", parent "", cascade false, metadata of 0`,
 		`default: entity "user-1": name "", parent "", cascade false, metadata of 0`,
 		`default: entity "acme-key": name "", parent "acme", cascade true, metadata of 0`,
 		`default: entity "lonely": name "", parent "never-made", cascade false, metadata of 0`,
-		`default: entity "acme" for resource "_default_": rpm 40/minute`,
-		`default: entity "acme" for resource "gpt-4": rpm 500/day`,
+		`default: entity "acme" for resource "_default_": rpm 40/minute, alone`,
+		`default: entity "acme" for resource "gpt-4": rpm 500/day, alone`,
 	}
 }
 
@@ -65,11 +65,11 @@ func wantLines(version string) []string {
 		return want
 	case zaetest.Newest:
 		want = []string{
-			want[0], `default: resource "disabled": rpm 10/minute`, want[1],
-			`default: resource "nightly": rpm 10/minute`, `default: resource "windowed": rpm 10/minute`,
+			want[0], `default: resource "disabled": rpm 10/minute, alone`, want[1],
+			`default: resource "nightly": rpm 10/minute, alone`, `default: resource "windowed": rpm 10/minute, alone`,
 			want[2], want[3], want[4], want[5], want[6], want[7], want[8],
-			`default: entity "acme-key" for resource "apart": rpm 30/minute`,
-			`default: entity "soft" for resource "gpt-4": rpm unlimited`,
+			`default: entity "acme-key" for resource "apart": rpm 30/minute, alone`,
+			`default: entity "soft" for resource "gpt-4": rpm unlimited, alone`,
 		}
 	}
 	return append(want, `tenant-b: entity "only": name "tenant-b", parent "", cascade false, metadata of 0`)

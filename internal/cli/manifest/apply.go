@@ -155,20 +155,54 @@ func note[V any](p *Plan) func(*api.Change[V], error) error {
 	}
 }
 
+// defines reports whether the manifest itself has a name of the limits at the system or a resource. The
+// service may not have it yet.
+func (p *Plan) defines(c *Change) bool {
+	if c.after.Limits == nil || c.Ref.Kind != limiter.RefEntityLimits {
+		return false
+	}
+	for i := range p.Changes {
+		of := &p.Changes[i]
+		if of.after.Limits == nil || of.Ref.Kind == limiter.RefEntityLimits {
+			continue
+		}
+		for name := range of.after.Limits.Limits {
+			if _, there := c.after.Limits.Limits[name]; there {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// noteLimits is note, and keeps the limits that decide before and after the change: as the check before all
+// changes found them, which come in no order.
+func (p *Plan) noteLimits(c *Change) func(*api.LimitsChange, error) error {
+	return func(change *api.LimitsChange, err error) error {
+		if err != nil {
+			return err
+		}
+		if c.Effective == nil {
+			c.Effective = change.Effective
+		}
+		return note[api.Limits](p)(&change.Change, nil)
+	}
+}
+
 // send makes one change, of the record as the plan found it.
 func (p *Plan) send(ctx context.Context, c *Change, o client.Options) error {
-	o.IfMatch = c.before.etag()
+	o.IfMatch, o.AllowNew = c.before.etag(), p.allowNew || p.defines(c)
 	o.IfNoneMatch = o.IfMatch == ""
 	var err error
 	switch {
 	case c.Result == api.Deleted && c.Ref.Kind == limiter.RefEntity:
 		err = note[api.Entity](p)(p.namespace.DeleteEntity(ctx, api.Name(c.Ref.Entity), o))
 	case c.Result == api.Deleted:
-		err = note[api.Limits](p)(p.namespace.DeleteLimits(ctx, limitsOf(c.Ref), o))
+		err = p.noteLimits(c)(p.namespace.DeleteLimits(ctx, limitsOf(c.Ref), o))
 	case c.after.Entity != nil:
 		err = note[api.Entity](p)(p.namespace.PutEntity(ctx, *c.after.Entity, o))
 	default:
-		err = note[api.Limits](p)(p.namespace.PutLimits(ctx, limitsOf(c.Ref), *c.after.Limits, o))
+		err = p.noteLimits(c)(p.namespace.PutLimits(ctx, limitsOf(c.Ref), *c.after.Limits, o))
 	}
 	switch {
 	case err == nil, c.Result == api.Deleted && isNotFound(err):

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/ratelimit/ratelimit/pkg/api"
@@ -46,6 +47,9 @@ func members(content any) (map[string]string, error) {
 	case api.Limits:
 		for name, l := range v.Limits {
 			out["limits."+name] = l.String()
+		}
+		if v.Inherit != nil {
+			out["inherit"] = strconv.FormatBool(*v.Inherit)
 		}
 		if v.OnUnavailable != "" {
 			out["on_unavailable"] = v.OnUnavailable

@@ -34,6 +34,7 @@ func ignored(member string) yamlcfg.Field {
 // limitsItem reads the limits of one level as get limits prints them.
 func (p *parser) limitsItem(n yamlcfg.Node) {
 	var level, policy string
+	inherit := true
 	var entity, resource api.Name
 	var limits *limiter.Limits
 	var budgets *limiter.Budgets
@@ -47,6 +48,7 @@ func (p *parser) limitsItem(n yamlcfg.Node) {
 		yamlcfg.Field{Name: "on_unavailable", Read: func(n yamlcfg.Node) {
 			yamlcfg.Enum(&policy, limiter.Allow.String(), limiter.Deny.String(), limiter.Local.String()).Decode(n)
 		}},
+		yamlcfg.Field{Name: "inherit", Read: yamlcfg.Bool(&inherit).Decode},
 		ignored("disabled"), ignored("etag"),
 	)
 	ref := limiter.SystemLimitsRef()
@@ -66,10 +68,16 @@ func (p *parser) limitsItem(n yamlcfg.Node) {
 		n.Failf("%s", wrong)
 	case policy != "" && ref.Kind != limiter.RefSystemLimits:
 		n.Failf("has on_unavailable, which only level system has")
+	case !inherit && ref.Kind == limiter.RefSystemLimits:
+		n.Failf("has inherit: false, and level system has no level below it")
 	case limits.Len() == 0 && policy == "":
 		n.Failf("has no limit: give one, such as limits: {rpm: 600/minute}, or leave it out")
 	default:
-		p.add(n, levelRecord(ref, limits, budgets, policy))
+		r := levelRecord(ref, limits, budgets, policy)
+		if !inherit {
+			r.Limits.Inherit = &inherit
+		}
+		p.add(n, r)
 	}
 }
 

@@ -26,6 +26,7 @@ const readEach = 200
 type Options struct {
 	Prune    bool // delete records that the manifest made and does not have any more
 	TakeOver bool // own records that another manifest owns
+	AllowNew bool // limits may have names that no level, plan or rule has
 }
 
 // Change is the effect on one record.
@@ -34,6 +35,9 @@ type Change struct {
 	Result api.Result // created, changed, unchanged, deleted or kept
 	Why    string     // of a record that is kept
 	Done   bool       // it was made
+	// Effective are the limits that decide for the subject of limits before the plan, and with this change
+	// alone; nil = not known.
+	Effective *api.Effective
 
 	before, after Record
 }
@@ -55,6 +59,7 @@ type Plan struct {
 	Left    int      // records that left the manifest and stay, for want of Options.Prune
 
 	namespace *client.Namespace
+	allowNew  bool
 	own       *inventory // nil = the manifest has no name
 	drop      []string   // keys that the inventory loses
 	inMemory  atomic.Bool
@@ -62,7 +67,7 @@ type Plan struct {
 
 // NewPlan compares a manifest with the records of a namespace.
 func NewPlan(ctx context.Context, n *client.Namespace, m *Manifest, o Options) (*Plan, error) {
-	p := &Plan{namespace: n}
+	p := &Plan{namespace: n, allowNew: o.AllowNew}
 	all, err := inventories(ctx, n)
 	if err != nil {
 		return nil, err

@@ -10,7 +10,7 @@ export function startLimits(may, saved) {
   const part = byID("change");
   const run = async (fn) => {
     show(part);
-    byID("changed").textContent = "";
+    byID("changed").textContent = byID("decides").textContent = "";
     try {
       await fn();
     } catch (error) {
@@ -65,7 +65,7 @@ async function read() {
     byID("changed").textContent = error.message;
     return undefined;
   });
-  open = { path: at, etag: stored?.etag || "", policy: stored?.on_unavailable };
+  open = { path: at, etag: stored?.etag || "", policy: stored?.on_unavailable, alone: stored?.inherit === false };
   byID("limits").value = stored ? linesOf(stored.limits) : "";
   byID("edit").hidden = false;
   byID("limits").focus();
@@ -74,8 +74,19 @@ async function read() {
 // put stores the limits, unless they were changed since they were read.
 async function put(dryRun) {
   const headers = open.etag ? { "If-Match": open.etag } : { "If-None-Match": "*" };
-  const body = { limits: parseLines(byID("limits").value), ...(open.policy && { on_unavailable: open.policy }) };
-  const done = await ask(open.path + (dryRun ? "?dryRun=true" : ""), { method: "PUT", headers, body });
+  const body = { limits: parseLines(byID("limits").value), ...(open.policy && { on_unavailable: open.policy }), ...(open.alone && { inherit: false }) };
+  const query = new URLSearchParams({ ...(dryRun && { dryRun }), ...(byID("allow-new").checked && { allowNew: true }) });
+  const done = await ask(`${open.path}?${query}`, { method: "PUT", headers, body });
   if (!dryRun) open.etag = done.after?.etag || "";
+  byID("decides").textContent = decides(done.effective);
   byID("changed").textContent = dryRun ? `They are valid: ${done.result} when you save them.` : `${done.result}: in force on every replica within 5 s.${endText(done)}`;
+}
+
+// decides writes the limits that decide before and after a change, a line each, with their levels.
+function decides(effective) {
+  if (!effective) return "";
+  const text = (all) => new Map(all.map((l) => [l.name, `${linesOf({ [l.name]: l.limit })}, ${l.source}`]));
+  const [before, after] = [text(effective.before), text(effective.after)];
+  return [...new Set([...before.keys(), ...after.keys()])].sort()
+    .map((name) => (before.get(name) === after.get(name) ? after.get(name) : `${before.get(name) || "none"} → ${after.get(name) || "none"}`)).join("\n");
 }

@@ -34,8 +34,10 @@ type Config struct {
 type Sources struct {
 	// Variants names the plans and the rules of a namespace by the variants of their buckets.
 	Variants func(namespace string) map[uint64]string
-	// Level returns the level that has the limits of an ordinary bucket.
-	Level func(ctx context.Context, namespace, entity, resource string) (limiter.Source, error)
+	// Effective returns the limits of an ordinary bucket, see limiter.Limiter.Effective.
+	Effective func(ctx context.Context, namespace, entity, resource string, changes ...limiter.Stored) ([]limiter.EffectiveLimit, error)
+	// Names returns the names of limits in the configuration: of its levels, plans and rules.
+	Names func() map[string]bool
 }
 
 // API has the endpoints of administration.

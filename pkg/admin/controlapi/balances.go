@@ -24,7 +24,8 @@ func errNoBuckets() error {
 // detailed returns a bucket with all details.
 func (a balances) detailed(c *call, now time.Time, b *limiter.BucketState) *api.Bucket {
 	out := bucketOf(b)
-	out.Source, out.Leases = a.sourceOf(c, b.Key), b.Leases
+	a.setSources(c, b.Key, out)
+	out.Leases = b.Leases
 	if b.Shards > 1 {
 		out.Shards = b.Shards
 	}
@@ -34,19 +35,26 @@ func (a balances) detailed(c *call, now time.Time, b *limiter.BucketState) *api.
 	return out
 }
 
-// sourceOf returns the origin of the limits of a bucket; "" = not known.
-func (a balances) sourceOf(c *call, of limiter.BucketKey) string {
+// setSources sets the origins of the limits of a bucket, as far as they are known.
+func (a balances) setSources(c *call, of limiter.BucketKey, out *api.Bucket) {
 	if of.Variant != 0 {
-		return a.variants(of.Namespace)[of.Variant]
+		out.Source = a.variants(of.Namespace)[of.Variant]
+		return
 	}
-	if a.sources.Level == nil {
-		return ""
+	if a.sources.Effective == nil {
+		return
 	}
-	level, err := a.sources.Level(c.ctx(), of.Namespace, of.Entity, of.Resource)
-	if err != nil || level == limiter.SourceNone {
-		return ""
+	effective, err := a.sources.Effective(c.ctx(), of.Namespace, of.Entity, of.Resource)
+	if err != nil {
+		return
 	}
-	return level.String()
+	for i := range out.Limits {
+		for _, l := range effective {
+			if l.Limit.Name == out.Limits[i].Name {
+				out.Limits[i].Source = l.Source.String()
+			}
+		}
+	}
 }
 
 // variants names the plans and the rules of a namespace by variants.

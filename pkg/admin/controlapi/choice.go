@@ -91,7 +91,8 @@ func (a balances) ambiguous(c *call, w *wanted, fitting []limiter.BucketState) e
 	for i := range choices {
 		b := &choices[i]
 		if b.Variant == "" {
-			b.Variant, b.Source = api.OrdinaryVariant, a.sourceOf(c, fitting[i].Key)
+			b.Variant = api.OrdinaryVariant
+			a.setSources(c, fitting[i].Key, b)
 		}
 		texts[i] = choiceText(b)
 	}
@@ -106,7 +107,11 @@ func choiceText(b *api.Bucket) string {
 	limits := make([]string, 0, len(b.Limits))
 	for _, l := range b.Limits {
 		if l.Available != nil {
-			limits = append(limits, fmt.Sprintf("%s %s has %s", l.Name, l.Limit, l.Available))
+			text := fmt.Sprintf("%s %s has %s", l.Name, l.Limit, l.Available)
+			if l.Source != "" {
+				text += ", " + l.Source
+			}
+			limits = append(limits, text)
 		}
 	}
 	text := b.Variant

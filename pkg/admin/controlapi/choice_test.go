@@ -1,6 +1,7 @@
 package controlapi_test
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -31,8 +32,8 @@ func newChoosing(t *testing.T, inMemory bool) *choosing {
 	t.Cleanup(func() { _ = store.Close(context.Background()) })
 	a, err := controlapi.New(controlapi.Config{Store: store, Buckets: store, Now: time.Now, InMemory: inMemory, Sources: controlapi.Sources{
 		Variants: func(string) map[uint64]string { return map[uint64]string{7: "plan free"} },
-		Level: func(context.Context, string, string, string) (limiter.Source, error) {
-			return limiter.SourceSystemConfig, nil
+		Effective: func(context.Context, string, string, string, ...limiter.Stored) ([]limiter.EffectiveLimit, error) {
+			return []limiter.EffectiveLimit{{Limit: limiter.PerDay("rpd", 10), Source: limiter.SourceSystemConfig}}, nil
 		},
 	}})
 	if err != nil {
@@ -94,7 +95,7 @@ func TestBucketsAreFound(t *testing.T) {
 	}
 	got := make([]string, 0, 3)
 	for _, b := range p.Choices {
-		got = append(got, b.Variant+" "+b.Source)
+		got = append(got, b.Variant+" "+cmp.Or(b.Source, b.Limits[0].Source))
 	}
 	if want := []string{api.OrdinaryVariant + " system (file)", "0000000000000007 plan free", "0000000000000009 "}; !slices.Equal(got, want) {
 		t.Errorf("choices %q, want %q", got, want)

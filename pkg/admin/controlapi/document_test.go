@@ -56,6 +56,7 @@ func TestDocument(t *testing.T) {
 		{"GET /v1/namespaces/{namespace}/limits/entities/{entity}/{resource}", limits + "/entities/org/_default_", ""},
 		{"GET /v1/namespaces/{namespace}/limits", limits, ""},
 		{"DELETE /v1/namespaces/{namespace}/limits/system", limits + "/system", ""},
+		{"GET /v1/namespaces/{namespace}/limits/effective", limits + "/effective?entity=org&resource=gpt-4", ""},
 		{"DELETE /v1/namespaces/{namespace}/limits/resources/{resource}", limits + "/resources/gpt-4", ""},
 		{"DELETE /v1/namespaces/{namespace}/limits/entities/{entity}/{resource}", limits + "/entities/org/_default_", ""},
 		{"DELETE /v1/namespaces/{namespace}/entities/{entity}", entities + "/k%FF%2F1", ""},

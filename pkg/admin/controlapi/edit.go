@@ -78,6 +78,9 @@ func etagOf(r limiter.Record) string {
 	if r.OnUnavailable != limiter.Unset {
 		tag += "-" + r.OnUnavailable.String()
 	}
+	if r.Alone {
+		tag += "-alone"
+	}
 	if r.Budgets.Len() > 0 {
 		tag += fmt.Sprintf("-%016x", r.Budgets.Hash())
 	}

@@ -36,7 +36,12 @@ func (a *API) limitsEndpoints() []endpoint {
 	for _, level := range limitsLevels() {
 		levels = append(levels, a.levelEndpoints(level)...)
 	}
-	return append(levels, list)
+	effective := endpoint{
+		method: http.MethodGet, path: limitsPath + "/effective", role: admin.RoleRead, result: api.List[api.EffectiveLimit]{},
+		query:   []param{{"entity", "the entity; without it one that has no limits of its own"}, {"resource", "the resource; without it one that has no limits of its own"}},
+		summary: "List the limits that decide for an entity and a resource, each with the level that it is from", run: a.effective,
+	}
+	return append(levels, list, effective)
 }
 
 func (a *API) levelEndpoints(level limitsLevel) []endpoint {
@@ -47,13 +52,13 @@ func (a *API) levelEndpoints(level limitsLevel) []endpoint {
 			run:     func(c *call) (any, error) { return getLimits(c, level.ref(c.r)) },
 		},
 		{
-			method: http.MethodPut, path: level.path, role: admin.RoleAdminister, result: api.Change[api.Limits]{}, body: api.Limits{},
-			query:   []param{dryRun()},
+			method: http.MethodPut, path: level.path, role: admin.RoleAdminister, result: api.LimitsChange{}, body: api.Limits{},
+			query:   []param{dryRun(), {"allowNew", "true allows names of limits that no level, plan or rule has"}},
 			summary: "Create or replace the limits " + level.of,
 			run:     func(c *call) (any, error) { return a.putLimits(c, level.ref(c.r)) },
 		},
 		{
-			method: http.MethodDelete, path: level.path, role: admin.RoleAdminister, result: api.Change[api.Limits]{},
+			method: http.MethodDelete, path: level.path, role: admin.RoleAdminister, result: api.LimitsChange{},
 			query:   []param{dryRun()},
 			summary: "Delete the limits " + level.of,
 			run:     func(c *call) (any, error) { return a.deleteLimits(c, level.ref(c.r)) },
@@ -116,12 +121,15 @@ func (a *API) putLimits(c *call, ref limiter.Ref) (any, error) {
 	if after.Empty() {
 		return nil, invalid("the member limits has no limit: use DELETE to have none")
 	}
+	if err := a.checkNames(c, ref, after.Limits); err != nil {
+		return nil, err
+	}
 	after.Disabled = body.Disabled
 	done, dry, err := c.edit(a.cfg.Now(), ref, after, body.ETag)
 	if err != nil {
 		return nil, err
 	}
-	return changeOf(c, done, dry, func(r limiter.Record) *api.Limits { return limitsOf(ref, r) }), nil
+	return a.limitsChange(c, ref, done, dry)
 }
 
 // sameLimits refuses a body whose members name other limits than the path.
@@ -142,7 +150,7 @@ func sameLimits(body *api.Limits, ref limiter.Ref) error {
 
 // recordOf returns the record for a body.
 func recordOf(body *api.Limits) (limiter.Record, error) {
-	var r limiter.Record
+	r := limiter.Record{Alone: body.Inherit != nil && !*body.Inherit}
 	switch body.OnUnavailable {
 	case "":
 	case limiter.Allow.String():
@@ -230,12 +238,15 @@ func (a *API) deleteLimits(c *call, ref limiter.Ref) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	return changeOf(c, done, dry, func(r limiter.Record) *api.Limits { return limitsOf(ref, r) }), nil
+	return a.limitsChange(c, ref, done, dry)
 }
 
 // limitsOf returns the limits of a record as JSON.
 func limitsOf(ref limiter.Ref, r limiter.Record) *api.Limits {
 	out := &api.Limits{Limits: LimitsJSON(r.Limits, r.Budgets), OnUnavailable: r.OnUnavailable.String(), Disabled: r.Disabled, ETag: etagOf(r)}
 	out.Level, out.Entity, out.Resource = levelOf(ref)
+	if inherit := false; r.Alone {
+		out.Inherit = &inherit
+	}
 	return out
 }

@@ -28,6 +28,7 @@ func brokenCatalogs() []broken {
 		{"drops the buckets of a deleted entity", func(r *reference) limiter.Store { return dropsBuckets{r} }, []string{"entity/buckets outlive it"}},
 		{"shares memory with the caller", func(r *reference) limiter.Store { return sharing{r} }, []string{"entity/memory is not shared"}},
 		{"cannot delete limits", func(r *reference) limiter.Store { return keepsLimits{r} }, []string{"records/limits", "records/policy"}},
+		{"keeps limits that a record lost", func(r *reference) limiter.Store { return addsLimits{r} }, []string{"records/limits", "limiter/limits merge by name"}},
 		{"has no policy", func(r *reference) limiter.Store { return policyless{r} }, []string{"records/policy"}},
 		{"keeps old contents of the records", func(r *reference) limiter.Store { return leavesRecords{r} }, []string{"records/reading overwrites"}},
 		{"has one generation for ever", func(r *reference) limiter.Store { return timeless{r} }, []string{"records/generation"}},
@@ -35,6 +36,29 @@ func brokenCatalogs() []broken {
 		{"reads records one by one", func(r *reference) limiter.Store { return readsApart{r} }, []string{"records/generation while they change"}},
 		{"calls no subscriber", func(r *reference) limiter.Store { return silent{r} }, []string{"records/subscriber"}},
 	}
+}
+
+type addsLimits struct{ *reference }
+
+func (s addsLimits) PutLimits(ctx context.Context, namespace string, ref limiter.Ref, r limiter.Record) error {
+	var stored [1]limiter.Record
+	if _, err := s.Read(ctx, namespace, []limiter.Ref{ref}, stored[:]); err != nil {
+		return err
+	}
+	var all []limiter.Limit
+	for i := range r.Limits.Len() {
+		all = append(all, r.Limits.At(i))
+	}
+	for i := range stored[0].Limits.Len() {
+		if l := stored[0].Limits.At(i); r.Limits.Find(l.Name) < 0 {
+			all = append(all, l)
+		}
+	}
+	var err error
+	if r.Limits, err = limiter.NewLimits(all...); err != nil {
+		return err
+	}
+	return s.reference.PutLimits(ctx, namespace, ref, r)
 }
 
 type foldingCatalog struct{ *reference }

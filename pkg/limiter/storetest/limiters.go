@@ -19,6 +19,7 @@ func limiterChecks() []check {
 	return []check{
 		{name: "limiter/children of one parent", run: checkFamily},
 		{name: "limiter/changes at one instant", run: checkInstantChanges},
+		{name: "limiter/limits merge by name", run: checkMerging},
 		{name: "limiter/faults", run: checkFaults},
 		{name: "limiter/a store that hangs", needs: remote, run: checkHanging},
 		{name: "limiter/a storm of denials", needs: remote, run: checkStorm},

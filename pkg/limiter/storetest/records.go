@@ -38,6 +38,15 @@ func checkLimitsStored(t T, s limiter.Store) {
 		c.putLimits("ns", ref, limiter.PerDay("a", 1), limiter.PerDay("b", 2))
 		c.putLimits("ns", ref, limiter.PerMinute("b", int64(i+1)).WithBurst(7).WithMaxDebt(3), limiter.Unlimited("c"))
 	}
+	alone := limiter.Record{Limits: c.limits(limiter.PerDay("l", 1)), Alone: true}
+	for _, ref := range append(refs[:3:3], limiter.ResourceLimitsRef("alone")) {
+		if err := s.PutLimits(t.Context(), "alone", ref, alone); err != nil || !c.read("alone", ref)[0].Equal(alone) {
+			t.Errorf("%+v: %v; got %+v, want limits that stand alone", ref, err, c.read("alone", ref)[0])
+		}
+	}
+	if err := s.PutLimits(t.Context(), "alone", limiter.SystemLimitsRef(), alone); !errors.Is(err, limiter.ErrInvalid) {
+		t.Errorf("limits of the system that stand alone: error = %v, want %q", err, limiter.ErrInvalid)
+	}
 	for i, r := range c.read("ns", refs...) {
 		want := c.limits(limiter.PerMinute("b", int64(i+1)).WithBurst(7).WithMaxDebt(3), limiter.Unlimited("c"))
 		if r.Limits.Hash() != want.Hash() || r.Entity != nil {

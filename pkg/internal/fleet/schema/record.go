@@ -25,6 +25,7 @@ const (
 	AttrCreatedAt     = "created_at" // Unix ms
 	attrOnUnavailable = "on_unavailable"
 	attrDisabled      = "disabled" // true; absent = no
+	attrAlone         = "alone"    // true; absent = no
 )
 
 // NumberAttribute returns a whole number as an attribute.
@@ -153,6 +154,13 @@ func DisabledItem(ns, entity string, generation uint64) map[string]types.Attribu
 func markDisabled(item map[string]types.AttributeValue, disabled bool) {
 	if disabled {
 		item[attrDisabled] = &types.AttributeValueMemberBOOL{Value: true}
+	}
+}
+
+// markAlone marks limits that stand alone.
+func markAlone(item map[string]types.AttributeValue, alone bool) {
+	if alone {
+		item[attrAlone] = &types.AttributeValueMemberBOOL{Value: true}
 	}
 }
 

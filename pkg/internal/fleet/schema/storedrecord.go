@@ -28,7 +28,7 @@ func ParseRecord(table, ns string, ref limiter.Ref, item map[string]types.Attrib
 	switch {
 	case deleted:
 	case ref.Kind != limiter.RefEntity:
-		stored.Record.Limits = r.limits()
+		stored.Record.Limits, stored.Record.Alone = r.limits(), r.flag(attrAlone)
 		stored.Record.Budgets = r.budgets(stored.Record.Limits)
 		if ref.Kind == limiter.RefSystemLimits {
 			stored.Record.OnUnavailable = r.policy()

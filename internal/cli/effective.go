@@ -1,0 +1,89 @@
+package cli
+
+import (
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/ratelimit/ratelimit/internal/command"
+	"github.com/ratelimit/ratelimit/pkg/api"
+)
+
+// effectiveColumns are those of the limits that decide.
+func effectiveColumns() []command.Column[api.EffectiveLimit] {
+	return []command.Column[api.EffectiveLimit]{
+		{Title: "LIMIT", Value: func(l api.EffectiveLimit) string { return l.Name }},
+		{Title: "RATE", Value: func(l api.EffectiveLimit) string { return l.Limit.Rate }},
+		{Title: "BURST", Value: func(l api.EffectiveLimit) string { return orNone(l.Limit.Burst) }},
+		{Title: "FROM", Value: func(l api.EffectiveLimit) string { return l.Source }},
+	}
+}
+
+// effectiveLines writes the limits that decide, before and after a change, a line each. Those that do not
+// change are left out with changed.
+func effectiveLines(e *api.Effective, changed bool) string {
+	if e == nil {
+		return ""
+	}
+	text := func(all []api.EffectiveLimit) map[string]string {
+		out := make(map[string]string, len(all))
+		for _, l := range all {
+			out[l.Name] = l.Limit.String() + ", " + l.Source
+		}
+		return out
+	}
+	before, after := text(e.Before), text(e.After)
+	all := maps.Clone(before)
+	maps.Copy(all, after)
+	var out strings.Builder
+	for _, name := range slices.Sorted(maps.Keys(all)) {
+		was, is := before[name], after[name]
+		switch {
+		case was == is && !changed:
+			fmt.Fprintf(&out, "  %s: %s\n", name, is)
+		case was == is:
+		case was == "":
+			fmt.Fprintf(&out, "  %s: none -> %s\n", name, is)
+		case is == "":
+			fmt.Fprintf(&out, "  %s: %s -> none\n", name, was)
+		default:
+			fmt.Fprintf(&out, "  %s: %s -> %s\n", name, was, is)
+		}
+	}
+	return out.String()
+}
+
+// reportLimits writes the outcome of a change of limits, with the limits that decide before and after it.
+func (o *operator) reportLimits(cmd *cobra.Command, f *levelFlags, change *api.LimitsChange, err error) error {
+	if err != nil {
+		return o.refusal(err)
+	}
+	if change.InMemory && change.Result != api.Unchanged {
+		command.NoteMemory(cmd)
+	}
+	if o.output == command.OutputJSON || o.output == command.OutputYAML {
+		return command.WriteOne[any](cmd.OutOrStdout(), o.output, nil, nil, change)
+	}
+	text := f.subject() + " " + string(change.Result) + command.DryText(change.DryRun) + "\n"
+	if lines := effectiveLines(change.Effective, false); lines != "" {
+		text += "limits of " + f.decided() + ":\n" + lines
+	}
+	_, err = io.WriteString(cmd.OutOrStdout(), text)
+	return command.Failed(err)
+}
+
+// decided says for people whose limits the level decides.
+func (f *levelFlags) decided() string {
+	entity, resource := "an entity without its own", "a resource without its own"
+	if f.entity != "" {
+		entity = "entity " + api.Name(f.entity).String()
+	}
+	if f.resource != "" {
+		resource = "resource " + api.Name(f.resource).String()
+	}
+	return entity + ", for " + resource
+}

@@ -1,0 +1,115 @@
+package controlapi
+
+import (
+	"errors"
+	"maps"
+	"net/http"
+	"slices"
+	"strings"
+
+	"github.com/ratelimit/ratelimit/pkg/api"
+	"github.com/ratelimit/ratelimit/pkg/limiter"
+)
+
+// effective lists the limits that decide for an entity and a resource.
+func (a *API) effective(c *call) (any, error) {
+	if a.cfg.Sources.Effective == nil {
+		return nil, problem(http.StatusNotImplemented, api.Unsupported, "this service does not decide, and knows no limits but the stored ones")
+	}
+	all, err := a.cfg.Sources.Effective(c.ctx(), c.namespace(), c.query.Get("entity"), c.query.Get("resource"))
+	if err != nil {
+		return nil, err
+	}
+	return api.List[api.EffectiveLimit]{Items: effectiveOf(all)}, nil
+}
+
+func effectiveOf(all []limiter.EffectiveLimit) []api.EffectiveLimit {
+	out := make([]api.EffectiveLimit, len(all))
+	for i, l := range all {
+		out[i] = api.EffectiveLimit{Name: l.Limit.Name, Limit: LimitJSON(l.Limit), Source: l.Source.String()}
+	}
+	return out
+}
+
+// limitsChange returns the outcome of an edit of limits, with the limits that decide before and after it.
+func (a *API) limitsChange(c *call, ref limiter.Ref, done limiter.Edited, dry bool) (any, error) {
+	out := api.LimitsChange{Change: changeOf(c, done, dry, func(r limiter.Record) *api.Limits { return limitsOf(ref, r) })}
+	before, err := a.effectiveWith(c, ref, done.Before)
+	if err == nil && before != nil {
+		var after []api.EffectiveLimit
+		if after, err = a.effectiveWith(c, ref, done.After); err == nil {
+			out.Effective = &api.Effective{Before: before, After: after}
+		}
+	}
+	if errors.Is(err, limiter.ErrUnavailable) {
+		err = nil // the change is made: its effect alone is not known
+	}
+	return out, err
+}
+
+// effectiveWith returns the limits that decide for the subject of a ref with a record at it; nil = they
+// are not known.
+func (a *API) effectiveWith(c *call, ref limiter.Ref, r limiter.Record) ([]api.EffectiveLimit, error) {
+	if a.cfg.Sources.Effective == nil {
+		return nil, nil
+	}
+	resource := ref.Resource
+	if resource == limiter.DefaultResource {
+		resource = ""
+	}
+	all, err := a.cfg.Sources.Effective(c.ctx(), c.namespace(), ref.Entity, resource, limiter.Stored{Ref: ref, Record: r})
+	if err != nil {
+		return nil, err
+	}
+	return effectiveOf(all), nil
+}
+
+// checkNames refuses names of limits that no level, plan or rule has: nothing would consume them.
+func (a *API) checkNames(c *call, ref limiter.Ref, limits *limiter.Limits) error {
+	allowed, err := c.flag("allowNew")
+	if err != nil || allowed || a.cfg.Sources.Names == nil {
+		return err
+	}
+	known := maps.Clone(a.cfg.Sources.Names())
+	var unknown []string
+	for i := range limits.Len() {
+		if name := limits.At(i).Name; !known[name] {
+			unknown = append(unknown, name)
+		}
+	}
+	if len(unknown) == 0 {
+		return nil
+	}
+	stored, err := a.storedNames(c, ref)
+	if err != nil {
+		return err
+	}
+	maps.Copy(known, stored)
+	unknown = slices.DeleteFunc(unknown, func(name string) bool { return known[name] })
+	if len(unknown) == 0 {
+		return nil
+	}
+	there := strings.Join(slices.Sorted(maps.Keys(known)), ", ")
+	if there == "" {
+		there = "none"
+	}
+	return invalid("no level, plan or rule has a limit %s; there is %s: correct the name, or allow a new one (--allow-new, or the parameter allowNew=true)", strings.Join(unknown, ", "), there)
+}
+
+// storedNames returns the names of the limits that are stored at the levels of a ref.
+func (a *API) storedNames(c *call, ref limiter.Ref) (map[string]bool, error) {
+	names := make(map[string]bool)
+	for _, of := range []limiter.Ref{ref, limiter.EntityLimitsRef(ref.Entity, limiter.DefaultResource), limiter.ResourceLimitsRef(ref.Resource), limiter.SystemLimitsRef()} {
+		if of.Kind == limiter.RefEntityLimits && of.Entity == "" || of.Kind == limiter.RefResourceLimits && of.Resource == "" {
+			continue
+		}
+		r, err := c.store.Get(c.ctx(), c.namespace(), of)
+		if err != nil {
+			return nil, err
+		}
+		for i := range r.Limits.Len() {
+			names[r.Limits.At(i).Name] = true
+		}
+	}
+	return names, nil
+}

@@ -1,0 +1,45 @@
+package limiter
+
+import (
+	"context"
+	"time"
+)
+
+// EffectiveLimit is a limit with the place that decides about it.
+type EffectiveLimit struct {
+	Limit  Limit
+	Source Source
+}
+
+// Effective returns the limits of the ordinary bucket of an entity for a resource, by name, as decisions
+// merge them. It takes nothing, and reads no bucket. An entity or a resource that nothing is stored for
+// shows the limits of all others. changes take the place of stored records, to show what they would do.
+func (l *Limiter) Effective(ctx context.Context, now time.Time, namespace, entity, resource string, changes ...Stored) ([]EffectiveLimit, error) {
+	if !l.local {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, l.timeout)
+		defer cancel()
+	}
+	req := &Request{Namespace: namespace, Takes: []Take{{Entity: entity, Resource: resource}}}
+	var d Decision
+	d.reset()
+	sc := &d.scratch
+	sc.addLevel(0, 0, entity)
+	if _, err := l.readLevels(ctx, now, req, sc, 0, 1); err != nil {
+		return nil, err
+	}
+	for _, change := range changes {
+		for i, ref := range sc.refs {
+			if ref == change.Ref {
+				sc.records[i] = change.Record
+			}
+		}
+	}
+	lv := &sc.levels[0]
+	l.mergeLevel(&l.snapshotOf(req).static, &req.Takes[0], lv, sc.records)
+	out := make([]EffectiveLimit, lv.ordinary.limits.Len())
+	for i := range out {
+		out[i] = EffectiveLimit{Limit: lv.ordinary.limits.At(i), Source: lv.ordinary.sourceOf(i)}
+	}
+	return out, nil
+}
