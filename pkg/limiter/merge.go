@@ -24,6 +24,9 @@ type places struct {
 	alone bool // the last one stands alone: none comes after it
 }
 
+// reset drops all places.
+func (p *places) reset() { p.n, p.alone = 0, false }
+
 // add adds a place that is less specific than those before.
 func (p *places) add(limits *Limits, source Source) {
 	if !p.alone && limits.Len() > 0 {
@@ -88,7 +91,7 @@ type merged struct {
 
 // sourceOf returns the place of a limit, by its index.
 func (m *merged) sourceOf(i int) Source {
-	if m.sources != nil {
+	if m.sources != nil && i >= 0 {
 		return m.sources[i]
 	}
 	return m.source

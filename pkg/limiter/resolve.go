@@ -65,7 +65,7 @@ func (l *Limiter) resolveRound(ctx context.Context, now time.Time, req *Request,
 			records = sc.records[(i-first)*refsPerLevel:][:refsPerLevel]
 		}
 		lv := &sc.levels[i]
-		l.mergeLevel(&snapshot.static, &req.Takes[lv.take], lv, records)
+		l.mergeLevel(&snapshot.static, &req.Takes[lv.take], lv, records, &sc.places)
 		sc.policy = records[4].OnUnavailable
 		d.denyDisabled(&req.Takes[lv.take], lv, records)
 		sc.addOps(req, i, generation)
@@ -74,23 +74,23 @@ func (l *Limiter) resolveRound(ctx context.Context, now time.Time, req *Request,
 	return nil
 }
 
-// mergeLevel finds the limits of a level.
-func (l *Limiter) mergeLevel(static *Static, t *Take, lv *level, records []Record) {
+// mergeLevel finds the limits of a level. places is memory.
+func (l *Limiter) mergeLevel(static *Static, t *Take, lv *level, records []Record, places *places) {
 	var file StaticEntity
 	if len(static.Entities) > 0 {
 		file = static.Entities[lv.entity]
 	}
 	if lv.depth == 0 && t.Limits.Len() > 0 {
-		var own places
-		t.own(&own, &file, records)
-		lv.own.merged = l.merges.of(&own, true)
+		places.reset()
+		t.own(places, &file, records)
+		lv.own.merged = l.merges.of(places, true)
 		if t.all(lv.own.limits) {
 			return
 		}
 	}
-	var ordinary places
-	static.ordinary(&ordinary, &file, t.Resource, records)
-	lv.ordinary.merged = l.merges.of(&ordinary, false)
+	places.reset()
+	static.ordinary(places, &file, t.Resource, records)
+	lv.ordinary.merged = l.merges.of(places, false)
 }
 
 // readLevels reads the records of the levels from first up to last.

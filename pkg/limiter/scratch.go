@@ -12,6 +12,7 @@ type scratch struct {
 	refs    []Ref
 	records []Record
 	none    [refsPerLevel]Record // the records of a level without any
+	places  places               // of the level in hand
 	ops     []Op
 	spends  []Spend // memory of the ops' Spends
 }
@@ -43,10 +44,20 @@ func (lv *level) bucketOf(limit string) (*levelBucket, int) {
 	return &lv.ordinary, lv.ordinary.limits.Find(limit)
 }
 
+// find returns the index of a spend's limit in the limits of the bucket.
+func (b *levelBucket) find(sp *Spend) int {
+	if sp.Limits == b.limits {
+		return sp.Index
+	}
+	return b.limits.Find(sp.Limit) // the store has other limits in force
+}
+
 // asks reports whether a take asks a bucket of its level for a limit.
 func (lv *level) asks(t *Take, b *levelBucket, limit string) bool {
-	at, _ := lv.bucketOf(limit)
-	return at == b && t.consumes(limit)
+	if b == &lv.ordinary && lv.own.limits.Find(limit) >= 0 {
+		return false
+	}
+	return t.consumes(limit)
 }
 
 const refsPerLevel = 5 // entity, and its four places for limits

@@ -40,7 +40,7 @@ func (d *Decision) fillBucket(now int64, t *Take, lv *level, b *levelBucket) {
 		}
 		s := grow(&d.Statuses)
 		s.Take, s.Level, s.Entity, s.Resource = lv.take, lv.depth, lv.entity, t.Resource
-		s.Limit, s.Source = &sp.Limits.limits[sp.Index], b.sourceOf(b.limits.Find(sp.Limit))
+		s.Limit, s.Source = &sp.Limits.limits[sp.Index], b.sourceOf(b.find(sp))
 		s.Available, s.Requested, s.Exceeded = sp.Bucket.Tokens, sp.requested(), sp.Exceeded
 		s.RetryAfter, s.Never = 0, false
 		p := sp.Limits.Params(sp.Index)
