@@ -267,6 +267,7 @@ domains: [{domain: d, rules: [{match: {a: "*"}, entity: "{a}", resource: r, %s}]
 		"consume: {rpm: 1, own: 1}":                          "",
 		"consume: {rpn: 1}":                                  "rpn",
 		"consume: {rpn: 1}, stored: expected":                "",
+		"override: sent, consume: {sent: 1}":                 "", // the gateway has it
 		"consume: {rpd: 1}":                                  "rpd",
 		"limits: daily, consume: {rpd: 1, rpm: 1}":           "",
 		`limits: "{a}", consume: {rpd: 1}`:                   "",

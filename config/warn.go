@@ -59,7 +59,7 @@ func (w *warner) ruleless(specs []descriptor.DomainSpec) {
 func (w *warner) unresolved() {
 	for _, t := range w.takes {
 		for _, c := range t.Consume {
-			if !t.rule.Stored && !w.resolves[c.Limit] && t.Limits.Find(c.Limit) < 0 && !w.planned(t.Plan, c.Limit) {
+			if !t.rule.Stored && t.rule.Override != c.Limit && !w.resolves[c.Limit] && t.Limits.Find(c.Limit) < 0 && !w.file.planned(t.Plan, c.Limit) {
 				w.Fail(w.Find(yamlcfg.Join(t.amounts, c.Limit)), "is nowhere: no level under limits has %s, and neither has the rule; correct the name, or write `stored: expected` where the store has it", c.Limit)
 			}
 		}
@@ -67,8 +67,8 @@ func (w *warner) unresolved() {
 }
 
 // planned reports whether a plan has a limit. A name with a placeholder may be that of each plan.
-func (w *warner) planned(name, limit string) bool {
-	return name != "" && slices.ContainsFunc(w.file.plans, func(p yamlcfg.Entry[level]) bool {
+func (f *file) planned(name, limit string) bool {
+	return name != "" && slices.ContainsFunc(f.plans, func(p yamlcfg.Entry[level]) bool {
 		return (p.Name == name || strings.Contains(name, "{")) && p.Value.limits.Find(limit) >= 0
 	})
 }

@@ -70,13 +70,12 @@ func (w *warner) amounts() {
 }
 
 func (w *warner) amount(t taking) {
-	where := w.file.holders(t)
 	for _, c := range t.Consume {
 		least := c.Constant + c.PerHit
 		if c.Estimate != nil {
 			least = c.Constant + c.Estimate.Min
 		}
-		for _, h := range where {
+		for _, h := range w.file.holders(t, c.Limit) {
 			limits := h.Value.limits
 			n := limits.Find(c.Limit)
 			if n < 0 || limits.Unlimited(n) || least <= limits.At(n).Capacity*limiter.Milli {
@@ -89,12 +88,12 @@ func (w *warner) amount(t taking) {
 	}
 }
 
-// holders returns the limits of the file that may apply to a take.
-func (f *file) holders(t taking) (all []yamlcfg.Entry[level]) {
+// holders returns the places of the file whose limit of a name may decide about a take.
+func (f *file) holders(t taking, limit string) (all []yamlcfg.Entry[level]) {
 	switch {
-	case t.Limits != nil:
+	case t.Limits.Find(limit) >= 0:
 		return []yamlcfg.Entry[level]{{Path: t.Path + ".limits", Value: level{limits: t.Limits}}}
-	case t.Plan != "":
+	case f.planned(t.Plan, limit):
 		for _, p := range f.plans {
 			if mayBe(t.Plan, p.Name) {
 				all = append(all, p)
@@ -115,7 +114,7 @@ func (f *file) holders(t taking) (all []yamlcfg.Entry[level]) {
 	for _, l := range f.limits.resources {
 		if t.isResource(l.Name) {
 			all = append(all, l)
-			known = known || l.Name == t.Resource
+			known = known || l.Name == t.Resource && l.Value.limits.Find(limit) >= 0
 		}
 	}
 	if !known {

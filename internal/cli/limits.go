@@ -166,7 +166,8 @@ TOKENS/WINDOW". A WINDOW is hour, day or month; there are events when usage of i
 are not given go.
 
 The command shows the limits that decide for the subject, before and after, each with the
-level that it is from.`,
+level that it is from. Those of a rule, or of its plan, come between the levels of an entity:
+ratelimit explain shows them.`,
 		Example: `  ratelimit set limits --system rpm=600/minute
   ratelimit set limits --resource gpt-4 rpm=60/minute "tpm=40000/minute burst 60000"
   ratelimit set limits --entity org/acme tpm=2000000/minute rpm=unlimited

@@ -43,7 +43,7 @@ func (e *Explainer) readBalances(ctx context.Context, planned *limiter.Request, 
 	for i := range b.decision.Statuses {
 		s := &b.decision.Statuses[i]
 		t := &b.takes[s.Take]
-		at := bucketLimitOf(t, s)
+		at := b.bucketLimit(s)
 		n := b.needs[at]
 		n.add(t.Mode, amountOf(t, s.Limit.Name))
 		b.needs[at] = n
@@ -96,7 +96,7 @@ func (b *balances) limit(s *limiter.LimitStatus) Limit {
 		Name: s.Limit.Name, Rate: s.Limit.String(), Source: s.Source.String(),
 		Amount: tokens(amount), Available: tokens(s.Available), Enough: true,
 	}
-	at := bucketLimitOf(t, s)
+	at := b.bucketLimit(s)
 	n, balance := b.needs[at], int64(0)
 	l.Shards = b.shards[at]
 	switch {
@@ -178,7 +178,7 @@ func (x *Explanation) addLimits(b *balances, first, last int, plans []string) {
 			continue
 		}
 		l := b.limit(s)
-		if s.Take-first < len(plans) && s.Level == 0 {
+		if s.Take-first < len(plans) && s.Source == limiter.SourcePlan {
 			l.Plan = plans[s.Take-first]
 		}
 		x.Limits = append(x.Limits, l)
@@ -206,17 +206,14 @@ func peeks(planned *limiter.Request) *limiter.Request {
 
 // bucketLimit identifies a limit of a bucket among the takes of one request.
 type bucketLimit struct {
-	entity, resource, limit string
-	own                     uint64 // the hash of the take's own limits, which have buckets of their own
-	of                      string // see limiter.Take.LimitsOf
+	bucket limiter.BucketKey
+	limit  string
 }
 
-func bucketLimitOf(t *limiter.Take, s *limiter.LimitStatus) bucketLimit {
-	b := bucketLimit{entity: s.Entity, resource: s.Resource, limit: s.Limit.Name}
-	if s.Level == 0 {
-		b.own, b.of = t.Limits.Hash(), t.LimitsOf
-	}
-	return b
+// bucketLimit returns the limit of a bucket that a status is about.
+func (b *balances) bucketLimit(s *limiter.LimitStatus) bucketLimit {
+	bucket, _ := b.decision.BucketOf(s)
+	return bucketLimit{bucket, s.Limit.Name}
 }
 
 // amountOf returns how much of a limit a take asks for, in millitokens.

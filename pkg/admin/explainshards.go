@@ -36,7 +36,7 @@ func (b *balances) addShards(ctx context.Context, store Sharder) error {
 		if err != nil {
 			return err
 		}
-		b.shards[bucketLimitOf(&b.takes[s.Take], s)] = &Shards{All: all, First: first}
+		b.shards[b.bucketLimit(s)] = &Shards{All: all, First: first}
 	}
 	return nil
 }

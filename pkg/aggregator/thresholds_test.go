@@ -211,13 +211,17 @@ func TestThresholdsOfChanges(t *testing.T) {
 // Budgets of stored limits are compared too, without any in the configuration, and replace those of the
 // configuration at their place.
 func TestThresholdsOfStoredLimits(t *testing.T) {
+	tpm, err := limiter.NewLimits(limiter.PerDay("tpm", 1))
+	if err != nil {
+		t.Fatal(err)
+	}
 	day := func(tokens int64) limiter.StoredBudgetLimits {
 		at := limiter.SystemLimitsRef()
-		return limiter.StoredBudgetLimits{There: true, Budgets: budgets(t, at, limiter.Budget{Limit: "tpm", Window: limiter.UsageDay, Tokens: tokens}).At(at)}
+		return limiter.StoredBudgetLimits{Limits: tpm, Budgets: budgets(t, at, limiter.Budget{Limit: "tpm", Window: limiter.UsageDay, Tokens: tokens}).At(at)}
 	}
 	var events told
 	s := newStandings(0)
-	s.stored = map[string]limiter.StoredBudgets{"a": {0: day(10)}, "b": {3: day(20)}, "c": {3: {There: true}}}
+	s.stored = map[string]limiter.StoredBudgets{"a": {0: day(10)}, "b": {3: day(20)}, "c": {3: {Limits: tpm}}}
 	add := func(set *limiter.BudgetSet, entity string, n int) {
 		t.Helper()
 		b := NewBatch("s", []limiter.UsageWindow{limiter.UsageDay}, nil)

@@ -234,7 +234,7 @@ func (p *planner) takes(rule *Rule, v *view, q demand, takes []limiter.Take) (al
 				plan.reserved = append(plan.reserved, Reserve{Take: len(takes), Hits: q.standsFor(t, consume)})
 			}
 			takes = append(takes, limiter.Take{
-				Entity: entity, Resource: resource, Parents: parents, Limits: part.limits, LimitsOf: part.of, LimitsBy: part.by,
+				Entity: entity, Resource: resource, Parents: parents, Limits: part.limits, LimitsOf: part.of, LimitsBy: part.by, Given: part.given,
 				Label: rule.label, Shadow: rule.shadow, Consume: consume, Mode: q.mode, Lease: rule.lease,
 			})
 		}
@@ -280,7 +280,7 @@ func (p *planner) split(rule *Rule, t *take, q demand, limits limitSet) (parts [
 		parts[0] = rest
 		return parts, 1, ""
 	}
-	replaced := limitSet{limits: p.rules.replace(limits.limits, rule.override, own), by: limiter.ByRequest}
+	replaced := limitSet{limits: p.rules.replace(limits.limits, rule.override, own), by: limits.by, given: rule.override}
 	if replaced.limits == nil {
 		return parts, 0, limiter.ReasonNotConfigured.String()
 	}

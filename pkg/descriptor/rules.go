@@ -158,6 +158,7 @@ type limitSet struct {
 	limits *limiter.Limits
 	of     string         // see limiter.Take.LimitsOf
 	by     limiter.Origin // see limiter.Take.LimitsBy
+	given  string         // see limiter.Take.Given
 }
 
 // take is one bucket that a rule takes from.

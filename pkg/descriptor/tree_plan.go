@@ -105,7 +105,7 @@ func (p *planner) leafTakes(rule *Rule, q demand, takes []limiter.Take) (all []l
 	for _, part := range parts[:n] {
 		if consume := p.consumption(t, q, part, "", ""); len(consume) > 0 {
 			takes = append(takes, limiter.Take{
-				Entity: p.way(rule.leaf), Resource: rule.domain.name, Limits: part.limits, LimitsOf: part.of, LimitsBy: part.by,
+				Entity: p.way(rule.leaf), Resource: rule.domain.name, Limits: part.limits, LimitsOf: part.of, LimitsBy: part.by, Given: part.given,
 				Label: rule.label, Shadow: rule.shadow, Consume: consume, Mode: q.mode,
 			})
 		}

@@ -140,7 +140,7 @@ func TestTreeHits(t *testing.T) {
 			},
 			{
 				Entity: "no=rule", Resource: "d", Consume: amounts("requests", 1000),
-				Limits: limits(t, limiter.PerHour("requests", 5)), LimitsBy: limiter.ByRequest,
+				Limits: limits(t, limiter.PerHour("requests", 5)), Given: "requests",
 			},
 		},
 	}

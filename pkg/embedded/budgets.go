@@ -284,7 +284,7 @@ func (w *budgetWatch) refresh(given *limiter.BudgetSet) {
 		return
 	}
 	next := newInForce(given, &w.usage.catalog.recordSet)
-	if !same || next == nil || w.set == nil || !maps.EqualFunc(w.set.stored, next.stored, (*limiter.Budgets).Equal) {
+	if !same || next == nil || w.set == nil || !maps.EqualFunc(w.set.stored, next.stored, sameBudgets) {
 		w.set = next
 	}
 	w.read, w.given, w.generation = true, given, generation

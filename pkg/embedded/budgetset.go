@@ -9,15 +9,15 @@ import (
 // inForce is the budgets in force, under the short names of usage records. It is immutable; nil =
 // no budgets.
 type inForce struct {
-	set     *limiter.BudgetSet            // of the configuration
-	stored  map[recordID]*limiter.Budgets // of stored limits; nil = without budgets, in the place of configured ones
+	set     *limiter.BudgetSet                      // of the configuration
+	stored  map[recordID]limiter.StoredBudgetLimits // limits that replace configured ones, or have budgets
 	limits  map[string]bool
 	windows []limiter.UsageWindow // in order
 }
 
 // newInForce returns the budgets of a configuration and of stored limits; nil = there are none.
 func newInForce(given *limiter.BudgetSet, records *recordSet) *inForce {
-	f := &inForce{stored: make(map[recordID]*limiter.Budgets), limits: make(map[string]bool)}
+	f := &inForce{stored: make(map[recordID]limiter.StoredBudgetLimits), limits: make(map[string]bool)}
 	at := make(map[limiter.Ref]*limiter.Budgets)
 	for ref, budgets := range given.All() {
 		at[shortRef(ref)] = budgets
@@ -28,7 +28,7 @@ func newInForce(given *limiter.BudgetSet, records *recordSet) *inForce {
 	defer records.mu.RUnlock()
 	for k, r := range records.records {
 		if r.Limits.Len() > 0 && (r.Budgets != nil || given.At(k.Ref) != nil) {
-			f.stored[recordID{Namespace: limiter.ShortName(k.Namespace), Ref: shortRef(k.Ref)}] = r.Budgets
+			f.stored[recordID{Namespace: limiter.ShortName(k.Namespace), Ref: shortRef(k.Ref)}] = limiter.StoredBudgetLimits{Limits: r.Limits, Budgets: r.Budgets}
 			f.add(r.Budgets)
 		}
 	}
@@ -64,7 +64,7 @@ func (f *inForce) of(c *counted) (limiter.BudgetBucket, limiter.Budget, bool) {
 	var stored limiter.StoredBudgets
 	if len(f.stored) > 0 {
 		for i, place := range limiter.BudgetPlaces(c.entity, c.resource) {
-			stored[i].Budgets, stored[i].There = f.stored[recordID{Namespace: c.namespace, Ref: place}]
+			stored[i] = f.stored[recordID{Namespace: c.namespace, Ref: place}]
 		}
 	}
 	of := c.bucket()
@@ -82,4 +82,9 @@ type counted struct {
 
 func (c *counted) bucket() limiter.BudgetBucket {
 	return limiter.BudgetBucket{Namespace: c.namespace, Entity: c.entity, Resource: c.resource}
+}
+
+// sameBudgets reports whether the stored limits of a place have the same names and budgets.
+func sameBudgets(a, b limiter.StoredBudgetLimits) bool {
+	return a.Budgets.Equal(b.Budgets) && a.Limits.Hash() == b.Limits.Hash()
 }

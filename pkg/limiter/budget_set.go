@@ -26,7 +26,7 @@ type StoredBudgets [4]StoredBudgetLimits
 
 // StoredBudgetLimits are the limits that are stored at one place.
 type StoredBudgetLimits struct {
-	There   bool     // else there are none
+	Limits  *Limits  // nil = there are none
 	Budgets *Budgets // of them
 }
 
@@ -66,12 +66,12 @@ func (s *BudgetSet) All() func(yield func(Ref, *Budgets) bool) {
 }
 
 // Of returns the budget of a limit of a bucket in a window: that of the most specific of the
-// [BudgetPlaces] that has one. At each place stored limits replace those of the configuration, with their
-// budgets. Of sets of.Shared.
+// [BudgetPlaces] that has one. At each place a stored limit replaces that of its name in the configuration,
+// with its budgets. Of sets of.Shared.
 func (s *BudgetSet) Of(of *BudgetBucket, limit string, w UsageWindow, stored *StoredBudgets) (b Budget, ok bool) {
 	for i, place := range BudgetPlaces(of.Entity, of.Resource) {
 		budgets := stored[i].Budgets
-		if !stored[i].There {
+		if stored[i].Limits.Find(limit) < 0 {
 			budgets = s.At(place)
 		}
 		if b, ok := budgets.Of(limit, w); ok {

@@ -29,6 +29,12 @@ func want(t *testing.T, set *limiter.BudgetSet, stored limiter.StoredBudgets, en
 	}
 }
 
+// set1 returns a set of one limit.
+func set1(t *testing.T, name string) *limiter.Limits {
+	t.Helper()
+	return set(t, limiter.PerDay(name, 1))
+}
+
 func TestTheMostSpecificBudgetHolds(t *testing.T) {
 	set := limiter.NewBudgetSet(map[limiter.Ref]*limiter.Budgets{
 		limiter.SystemLimitsRef():                             monthly(t, 1),
@@ -57,7 +63,7 @@ func TestTheMostSpecificBudgetHolds(t *testing.T) {
 	}
 }
 
-// Stored limits replace those of the configuration at their place and at no other. They do so with
+// Stored limits replace those of their names in the configuration at their place and at no other. They do so with
 // their budgets, also where they have none.
 func TestStoredBudgetsReplaceThoseOfTheConfiguration(t *testing.T) {
 	set := limiter.NewBudgetSet(map[limiter.Ref]*limiter.Budgets{
@@ -65,9 +71,13 @@ func TestStoredBudgetsReplaceThoseOfTheConfiguration(t *testing.T) {
 		limiter.ResourceLimitsRef("r"):                        monthly(t, 2),
 		limiter.EntityLimitsRef("e", limiter.DefaultResource): monthly(t, 4),
 	})
-	system := limiter.StoredBudgets{3: {There: true, Budgets: monthly(t, 100)}}
-	without := limiter.StoredBudgets{2: {There: true}, 3: {There: true, Budgets: monthly(t, 100)}}
-	own := limiter.StoredBudgets{0: {There: true}, 2: {There: true, Budgets: monthly(t, 5)}}
+	tpm, rpm := set1(t, "tpm"), set1(t, "rpm")
+	system := limiter.StoredBudgets{3: {Limits: tpm, Budgets: monthly(t, 100)}}
+	without := limiter.StoredBudgets{2: {Limits: tpm}, 3: {Limits: tpm, Budgets: monthly(t, 100)}}
+	own := limiter.StoredBudgets{0: {Limits: tpm}, 2: {Limits: tpm, Budgets: monthly(t, 5)}}
+	other := limiter.StoredBudgets{2: {Limits: rpm}, 3: {Limits: rpm}}
+	want(t, set, other, "x", "y", 1)
+	want(t, set, other, "x", "r", 2)
 	want(t, set, system, "x", "y", 100)
 	want(t, set, system, "x", "r", 2)
 	want(t, set, without, "x", "r", 100)

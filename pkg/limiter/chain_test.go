@@ -1,7 +1,11 @@
 package limiter_test
 
 import (
+	"context"
+	"errors"
+	"slices"
 	"testing"
+	"testing/synctest"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -52,4 +56,61 @@ func TestEffective(t *testing.T) {
 			t.Errorf("%s: %v, %v; want %v", resource, got, err, want)
 		}
 	}
+}
+
+// A limit that is deleted while a request is resolved has no status, and no holding, in a bucket that
+// another take of the request asks for it.
+func TestALimitThatGoesWhileItIsResolved(t *testing.T) {
+	store := newStore(t)
+	changing := &changingStore{Store: store}
+	l := newLimiter(t, limiter.Config{Store: changing}, limiter.Static{System: set(t, limiter.PerMinute("y", 10))})
+	if _, err := store.PutEntity(t.Context(), t0, limiter.DefaultNamespace, limiter.Entity{ID: "child", Parent: "p", Cascade: true}); err != nil {
+		t.Fatal(err)
+	}
+	put := func(entity string, limits ...limiter.Limit) {
+		record := limiter.Record{Limits: set(t, limits...)}
+		if err := store.PutLimits(t.Context(), limiter.DefaultNamespace, limiter.EntityLimitsRef(entity, "r"), record); err != nil {
+			t.Fatal(err)
+		}
+	}
+	put("p", limiter.PerMinute("x", 10), limiter.PerMinute("z", 10))
+	put("child", limiter.PerMinute("x", 10))
+	changing.second = func() { put("p", limiter.PerMinute("z", 10)) }
+	req := take("child", "r", "x", 1, "y", 1)
+	req.Takes = append(req.Takes, take("p", "r", "x", 1).Takes...)
+	d := decide(t, l, t0, req)
+	if held := d.Holdings(nil, req, 0); !d.Admitted || slices.ContainsFunc(held, func(h limiter.Holding) bool { return h.Level == 1 && h.Taken[0].Limit == "x" }) {
+		t.Errorf("%v, held %+v", brief(d), held)
+	}
+}
+
+// changingStore calls a function before the second read.
+type changingStore struct {
+	limiter.Store
+
+	reads  int
+	second func()
+}
+
+func (s *changingStore) Read(ctx context.Context, namespace string, refs []limiter.Ref, records []limiter.Record) (uint64, error) {
+	if s.reads++; s.reads == 2 {
+		s.second()
+	}
+	return s.Store.Read(ctx, namespace, refs, records)
+}
+
+// Limits that were not read in time are no answer to an operator.
+func TestEffectiveOfASlowStore(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newSlow(t)
+		l := newLimiter(t, limiter.Config{Store: s}, limiter.Static{System: set(t, limiter.PerMinute("rpm", 1))})
+		defer l.Close()
+		if err := s.PutLimits(t.Context(), limiter.DefaultNamespace, limiter.EntityLimitsRef("a", "m"), limiter.Record{Limits: set(t, limiter.PerMinute("rpm", 500))}); err != nil {
+			t.Fatal(err)
+		}
+		s.read = limiter.DefaultTimeout * 2
+		if got, err := l.Effective(t.Context(), t0, limiter.DefaultNamespace, "a", "m"); !errors.Is(err, limiter.ErrUnavailable) {
+			t.Errorf("got %+v, %v", got, err)
+		}
+	})
 }

@@ -2,6 +2,7 @@ package limiter
 
 import (
 	"context"
+	"fmt"
 	"time"
 )
 
@@ -14,6 +15,7 @@ type EffectiveLimit struct {
 // Effective returns the limits of the ordinary bucket of an entity for a resource, by name, as decisions
 // merge them. It takes nothing, and reads no bucket. An entity or a resource that nothing is stored for
 // shows the limits of all others. changes take the place of stored records, to show what they would do.
+// Effective fails with [ErrUnavailable] where the store does not answer in time.
 func (l *Limiter) Effective(ctx context.Context, now time.Time, namespace, entity, resource string, changes ...Stored) ([]EffectiveLimit, error) {
 	if !l.local {
 		var cancel context.CancelFunc
@@ -27,6 +29,9 @@ func (l *Limiter) Effective(ctx context.Context, now time.Time, namespace, entit
 	sc.addLevel(0, 0, entity)
 	if _, err := l.readLevels(ctx, now, req, sc, 0, 1); err != nil {
 		return nil, err
+	}
+	if sc.late || sc.unread {
+		return nil, fmt.Errorf("%w: stored limits were not read in time", ErrUnavailable)
 	}
 	for _, change := range changes {
 		for i, ref := range sc.refs {

@@ -151,7 +151,6 @@ func TestResolutionPrecedence(t *testing.T) {
 		capacity int64
 		source   limiter.Source
 	}{
-		{"both", limiter.ByRequest, 99, limiter.SourceRequest},
 		{"both", limiter.ByRule, 14, limiter.SourceEntity},
 		{"default", limiter.ByRule, 99, limiter.SourceRule},
 		{"default", limiter.ByPlan, 13, limiter.SourceEntityDefault},
@@ -161,6 +160,10 @@ func TestResolutionPrecedence(t *testing.T) {
 		if d := decide(t, l, t0, own); d.Statuses[0].Limit.Capacity != tt.capacity || d.Statuses[0].Source != tt.source {
 			t.Errorf("own limits of %s by %d: got %+v", tt.entity, tt.by, d.Statuses[0])
 		}
+	}
+	own.Takes[0].Entity, own.Takes[0].Given = "both", "rpm"
+	if d := decide(t, l, t0, own); d.Statuses[0].Limit.Capacity != 99 || d.Statuses[0].Source != limiter.SourceRequest {
+		t.Errorf("a limit of the call: got %+v", d.Statuses[0])
 	}
 }
 

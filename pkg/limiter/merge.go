@@ -21,11 +21,12 @@ const maxPlaces = 8
 type places struct {
 	all   [maxPlaces]place
 	n     int
-	alone bool // the last one stands alone: none comes after it
+	alone bool   // the last one stands alone: none comes after it
+	given string // name of the limit of the last one that the call itself has; "" = none
 }
 
 // reset drops all places.
-func (p *places) reset() { p.n, p.alone = 0, false }
+func (p *places) reset() { p.n, p.alone, p.given = 0, false, "" }
 
 // add adds a place that is less specific than those before.
 func (p *places) add(limits *Limits, source Source) {
@@ -38,7 +39,7 @@ func (p *places) add(limits *Limits, source Source) {
 // addStored adds the place of a record.
 func (p *places) addStored(r *Record, source Source) {
 	p.add(r.Limits, source)
-	p.alone = p.alone || r.Alone
+	p.alone = p.alone || r.Alone && r.Limits.Len() > 0
 }
 
 // addEntityResource adds the limits of a level's entity for its resource. r are the level's records.
@@ -67,19 +68,15 @@ func (s *Static) ordinary(p *places, file *StaticEntity, resource string, r []Re
 
 // own adds the places of the bucket of a take's own limits. They end with those.
 func (t *Take) own(p *places, file *StaticEntity, r []Record) {
-	source := SourceRequest
-	switch t.LimitsBy {
-	case ByRequest:
-	case ByRule:
-		source = SourceRule
-		p.addEntityResource(file, t.Resource, r)
-	case ByPlan:
+	source := SourceRule
+	p.addEntityResource(file, t.Resource, r)
+	if t.LimitsBy == ByPlan {
 		source = SourcePlan
-		p.addEntityResource(file, t.Resource, r)
 		p.addEntity(file, r)
 	}
 	p.alone = false // it stands above levels, and the names are the take's
 	p.add(t.Limits, source)
+	p.given = t.Given
 }
 
 // merged is the limits of one bucket.
@@ -98,18 +95,24 @@ func (m *merged) sourceOf(i int) Source {
 }
 
 // mergeKey is the content of places: merges of equal content are the same.
-type mergeKey [maxPlaces]struct {
+type mergeKey struct {
+	places [maxPlaces]placeKey
+	given  string
+}
+
+type placeKey struct {
 	hash   uint64
 	source Source
 }
 
-// maxMerges is how many merges are remembered.
+// maxMerges is how many of the latest merges are remembered, and at most twice as many in all.
 const maxMerges = 1 << 13
 
 // merges remembers merges. It is safe for concurrent use. The zero merges has none.
 type merges struct {
-	mu    sync.RWMutex
-	known map[mergeKey]merged
+	mu     sync.RWMutex
+	known  map[mergeKey]merged
+	before map[mergeKey]merged // the latest ones before these
 }
 
 // of merges places. With only, the result has the names of the last place and no others.
@@ -117,24 +120,29 @@ func (m *merges) of(p *places, only bool) merged {
 	if p.n == 0 {
 		return merged{}
 	}
-	if p.n == 1 {
+	if p.n == 1 && p.given == "" {
 		return merged{limits: p.all[0].limits, source: p.all[0].source}
 	}
-	var key mergeKey
+	key := mergeKey{given: p.given}
 	for i := range p.n {
-		key[i].hash, key[i].source = p.all[i].limits.Hash(), p.all[i].source
+		key.places[i] = placeKey{p.all[i].limits.Hash(), p.all[i].source}
 	}
 	m.mu.RLock()
 	got, known := m.known[key]
+	was, knew := m.before[key]
 	m.mu.RUnlock()
-	if known {
+	switch {
+	case known:
 		return got
+	case knew:
+		got = was
+	default:
+		got = p.merge(only)
 	}
-	got = p.merge(only)
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.known == nil || len(m.known) >= maxMerges {
-		m.known = make(map[mergeKey]merged)
+		m.known, m.before = make(map[mergeKey]merged), m.known
 	}
 	m.known[key] = got
 	return got
@@ -145,6 +153,9 @@ func (p *places) merge(only bool) merged {
 	last := p.all[p.n-1]
 	var limits []Limit
 	sources := make(map[string]Source)
+	if i := last.limits.Find(p.given); i >= 0 {
+		limits, sources[p.given] = append(limits, last.limits.limits[i]), SourceRequest
+	}
 	for _, at := range p.all[:p.n] {
 		for _, l := range at.limits.limits {
 			_, found := sources[l.Name]

@@ -33,6 +33,7 @@ type Take struct {
 	// the same Limits. "" = by the limits themselves.
 	LimitsOf string
 	LimitsBy Origin        // of Limits: which stored limits replace some of them
+	Given    string        // name of the one of Limits that the call itself has: none replaces it; "" = none
 	Label    string        // buckets of its own, apart from those of other labels; "" = the ordinary ones
 	Shadow   bool          // limits are tried: buckets of its own, which add nothing to usage
 	Consume  []Consumption // amounts by limit; those of a name given twice are added
@@ -45,9 +46,8 @@ type Origin uint8
 
 // The origins.
 const (
-	ByRule    Origin = iota // those of the entity for the resource come before them
-	ByPlan                  // the same, and those of the entity
-	ByRequest               // no other limits come before them
+	ByRule Origin = iota // those of the entity for the resource come before them
+	ByPlan               // the same, and those of the entity
 )
 
 // Consumption is an amount of one limit.

@@ -54,10 +54,8 @@ func (b *levelBucket) find(sp *Spend) int {
 
 // asks reports whether a take asks a bucket of its level for a limit.
 func (lv *level) asks(t *Take, b *levelBucket, limit string) bool {
-	if b == &lv.ordinary && lv.own.limits.Find(limit) >= 0 {
-		return false
-	}
-	return t.consumes(limit)
+	at, i := lv.bucketOf(limit)
+	return i >= 0 && at == b && t.consumes(limit)
 }
 
 const refsPerLevel = 5 // entity, and its four places for limits

@@ -261,7 +261,7 @@ func TestSealRefuses(t *testing.T) {
 	}{
 		{"an entity of a megabyte", with(func(r *reservation.Reservation) { r.Holdings[1].Bucket.Entity = strings.Repeat("x", 1<<20) }), reservation.ErrTooLong, "4096 characters"},
 		{"a namespace of a megabyte", reservation.Reservation{Namespace: strings.Repeat("x", 1<<20)}, reservation.ErrTooLong, "4096 characters"},
-		{"129 holdings", reservation.Reservation{Holdings: make([]limiter.Holding, 129)}, reservation.ErrTooLong, "129 holdings; at most 128"},
+		{"145 holdings", reservation.Reservation{Holdings: make([]limiter.Holding, 145)}, reservation.ErrTooLong, "145 holdings; at most 144"},
 		{"no limits", with(func(r *reservation.Reservation) { r.Holdings[0].Limits = nil }), limiter.ErrInvalid, "has no limits"},
 		{"another's limit", with(func(r *reservation.Reservation) { r.Holdings[2].Taken[0].Limit = "rps" }), limiter.ErrInvalid, `holding 2 of a reservation: invalid: it took of limit "rps"`},
 		{"a negative amount", with(func(r *reservation.Reservation) { r.Holdings[0].Taken[1].Amount = -1 }), limiter.ErrInvalid, "its amount is -1"},

@@ -24,8 +24,8 @@ import (
 // A change of this format is another version of the id.
 
 // MaxHoldings is the greatest number of holdings of a reservation: those of 16
-// takes on every level of their chains.
-const MaxHoldings = 16 * limiter.MaxLevels
+// takes on every level of their chains, and on a bucket of their own.
+const MaxHoldings = 16 * (limiter.MaxLevels + 1)
 
 // The fewest bytes of a holding, a taken amount and a limit. With them a false count is detected
 // before memory is allocated for it.

@@ -206,7 +206,7 @@ func TestParseRefusesWhatCannotBe(t *testing.T) {
 		{"a string of 2 GiB", script(0, math.MaxInt32-1), "does not end"},
 		{"a string that is not there", script(0, 1), "string 0 is not there"},
 		{"more holdings than bytes", script(0, 0, 2, make([]byte, 17)), "number of holdings is 2, which 17 bytes cannot hold"},
-		{"129 holdings", script(0, 0, 129, make([]byte, 3000)), "number of holdings is 129; it must be 0 to 128"},
+		{"145 holdings", script(0, 0, 145, make([]byte, 3000)), "number of holdings is 145; it must be 0 to 144"},
 		{"shard 2^31", script(head[:len(head)-2], 1<<31, 0, limit, 0), "shard is 2147483648"},
 		{"level 8", script(head[:len(head)-1], 8, limit, 0), "level is 8"},
 		{"a set that is not there", script(head, 1, limit, 0), "set of limits is 1; it must be 0 to 0"},

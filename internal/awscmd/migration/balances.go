@@ -30,13 +30,13 @@ func (r *run) balance(ctx context.Context, namespace string, b *Balance) error {
 	if r.o.DryRun {
 		return nil
 	}
-	limits, generation, err := r.limitsOf(ctx, namespace, b)
+	limits, err := r.limitsOf(ctx, namespace, b)
 	if err != nil {
 		return err
 	}
 	op := limiter.Op{
 		Bucket: limiter.BucketKey{Namespace: namespace, Entity: b.Entity, Resource: b.Resource},
-		Limits: limits, Generation: generation,
+		Limits: limits, // without a generation: a bucket of the service keeps its own limits
 	}
 	unplaced := false
 	for i := range b.Limits {
@@ -67,22 +67,21 @@ func (r *run) balance(ctx context.Context, namespace string, b *Balance) error {
 }
 
 // limitsOf returns the stored limits of a bucket: those of the first level that has some.
-func (r *run) limitsOf(ctx context.Context, namespace string, b *Balance) (*limiter.Limits, uint64, error) {
+func (r *run) limitsOf(ctx context.Context, namespace string, b *Balance) (*limiter.Limits, error) {
 	refs := []limiter.Ref{
 		limiter.EntityLimitsRef(b.Entity, b.Resource), limiter.EntityLimitsRef(b.Entity, limiter.DefaultResource),
 		limiter.ResourceLimitsRef(b.Resource), limiter.SystemLimitsRef(),
 	}
 	records := make([]limiter.Record, len(refs))
-	generation, err := r.to.Read(ctx, namespace, refs, records)
-	if err != nil {
-		return nil, 0, err
+	if _, err := r.to.Read(ctx, namespace, refs, records); err != nil {
+		return nil, err
 	}
 	for i := range records {
 		if records[i].Limits.Len() > 0 {
-			return records[i].Limits, generation, nil
+			return records[i].Limits, nil
 		}
 	}
-	return nil, generation, nil
+	return nil, nil
 }
 
 // charges returns the spends that lower each balance to the one of the set, refilled to now.

@@ -155,24 +155,26 @@ func note[V any](p *Plan) func(*api.Change[V], error) error {
 	}
 }
 
-// defines reports whether the manifest itself has a name of the limits at the system or a resource. The
-// service may not have it yet.
+// defines reports whether the manifest itself has all names of the limits at the system or at resources. The
+// service may not have them yet.
 func (p *Plan) defines(c *Change) bool {
 	if c.after.Limits == nil || c.Ref.Kind != limiter.RefEntityLimits {
 		return false
 	}
+	names := make(map[string]bool)
 	for i := range p.Changes {
-		of := &p.Changes[i]
-		if of.after.Limits == nil || of.Ref.Kind == limiter.RefEntityLimits {
-			continue
-		}
-		for name := range of.after.Limits.Limits {
-			if _, there := c.after.Limits.Limits[name]; there {
-				return true
+		if of := &p.Changes[i]; of.after.Limits != nil && of.Ref.Kind != limiter.RefEntityLimits {
+			for name := range of.after.Limits.Limits {
+				names[name] = true
 			}
 		}
 	}
-	return false
+	for name := range c.after.Limits.Limits {
+		if !names[name] {
+			return false
+		}
+	}
+	return true
 }
 
 // noteLimits is note, and keeps the limits that decide before and after the change: as the check before all

@@ -1,7 +1,6 @@
 package controlapi
 
 import (
-	"errors"
 	"maps"
 	"net/http"
 	"slices"
@@ -34,17 +33,12 @@ func effectiveOf(all []limiter.EffectiveLimit) []api.EffectiveLimit {
 // limitsChange returns the outcome of an edit of limits, with the limits that decide before and after it.
 func (a *API) limitsChange(c *call, ref limiter.Ref, done limiter.Edited, dry bool) (any, error) {
 	out := api.LimitsChange{Change: changeOf(c, done, dry, func(r limiter.Record) *api.Limits { return limitsOf(ref, r) })}
-	before, err := a.effectiveWith(c, ref, done.Before)
-	if err == nil && before != nil {
-		var after []api.EffectiveLimit
-		if after, err = a.effectiveWith(c, ref, done.After); err == nil {
-			out.Effective = &api.Effective{Before: before, After: after}
-		}
+	before, errBefore := a.effectiveWith(c, ref, done.Before)
+	after, errAfter := a.effectiveWith(c, ref, done.After)
+	if errBefore == nil && errAfter == nil && before != nil { // else the change is made, and its effect is not known
+		out.Effective = &api.Effective{Before: before, After: after}
 	}
-	if errors.Is(err, limiter.ErrUnavailable) {
-		err = nil // the change is made: its effect alone is not known
-	}
-	return out, err
+	return out, nil
 }
 
 // effectiveWith returns the limits that decide for the subject of a ref with a record at it; nil = they

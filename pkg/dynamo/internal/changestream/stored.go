@@ -56,7 +56,7 @@ func (s *Stream) readStored(ctx context.Context, keys []schema.Key) (map[schema.
 	}
 	for _, item := range out.Responses[s.table] {
 		if k, r, err := schema.ParseLimits(s.table, item); err == nil && r.Limits.Len() > 0 {
-			read[k] = limiter.StoredBudgetLimits{There: true, Budgets: r.Budgets}
+			read[k] = limiter.StoredBudgetLimits{Limits: r.Limits, Budgets: r.Budgets}
 		}
 	}
 	return read, nil

@@ -71,7 +71,7 @@ func (s *shelf) wants(when, entity, resource string, want [4]int64) {
 	for i, at := range stored {
 		b, _ := at.Budgets.Of("l", limiter.UsageDay)
 		got[i] = b.Tokens
-		if !at.There {
+		if at.Limits == nil {
 			got[i] = -1
 		}
 	}

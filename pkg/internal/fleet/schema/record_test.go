@@ -254,3 +254,26 @@ func TestLongNamesAreCut(t *testing.T) {
 		t.Errorf("an item does not hold a name of %d bytes", len(long)-1)
 	}
 }
+
+// Limits that an editor marked as alone stand alone only where they can.
+func TestAloneIsOfLimits(t *testing.T) {
+	limits, err := limiter.NewLimits(limiter.PerMinute("rpm", 5))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, tt := range []struct {
+		ref    limiter.Ref
+		record limiter.Record
+		sound  bool
+	}{
+		{limiter.ResourceLimitsRef("r"), limiter.Record{Limits: limits}, true},
+		{limiter.SystemLimitsRef(), limiter.Record{Limits: limits}, false},
+		{limiter.ResourceLimitsRef("r"), limiter.Record{Disabled: true}, false},
+	} {
+		tt.record.Alone = true
+		got, err := ParseRecord("t", "ns", tt.ref, LimitsItem("ns", tt.ref, tt.record, 3))
+		if (err == nil) != tt.sound || tt.sound && !got.Record.Alone {
+			t.Errorf("%+v: %+v, %v", tt.ref, got.Record, err)
+		}
+	}
+}

@@ -34,6 +34,9 @@ func ParseRecord(table, ns string, ref limiter.Ref, item map[string]types.Attrib
 			stored.Record.OnUnavailable = r.policy()
 			stored.Record.State, stored.Record.Since = r.state()
 		}
+		if stored.Record.Alone && (ref.Kind == limiter.RefSystemLimits || stored.Record.Limits.Len() == 0) {
+			r.Fail(attrAlone, "is true; only limits of an entity or a resource stand alone")
+		}
 		if stored.Record.Empty() {
 			r.Fail(storedPrefix+"{limit}_"+storedCapacity, "is missing; there must be at least one limit")
 		}
