@@ -144,7 +144,7 @@ func (f *manifestFlags) apply(cmd *cobra.Command) error {
 	if err != nil {
 		return err
 	}
-	if deleted := f.deletions(p); len(deleted) > 0 {
+	if deleted := deletions(p); len(deleted) > 0 {
 		if err := f.confirm(cmd, strings.Join(deleted, ", ")); err != nil {
 			return err
 		}
@@ -164,7 +164,7 @@ func (f *manifestFlags) apply(cmd *cobra.Command) error {
 const maxNamed = 10
 
 // deletions names the records that a plan deletes.
-func (f *manifestFlags) deletions(p *manifest.Plan) (names []string) {
+func deletions(p *manifest.Plan) (names []string) {
 	more := 0
 	for _, c := range p.Changes {
 		switch {
@@ -300,14 +300,14 @@ takes. Balances, usage and the audit are in a backup, not in a manifest.`,
 			if !cmd.Flags().Changed("output") {
 				o.output = command.OutputYAML
 			}
-			return o.export(cmd)
+			return export(cmd, &o)
 		},
 	}
 	o.flags(cmd)
 	return cmd
 }
 
-func (o *operator) export(cmd *cobra.Command) error {
+func export(cmd *cobra.Command, o *operator) error {
 	if o.output != command.OutputYAML && o.output != command.OutputJSON {
 		return fmt.Errorf("--output is %.100q; export writes yaml or json", o.output)
 	}

@@ -58,7 +58,7 @@ func effectiveLines(e *api.Effective, changed bool) string {
 }
 
 // reportLimits writes the outcome of a change of limits, with the limits that decide before and after it.
-func (o *operator) reportLimits(cmd *cobra.Command, f *levelFlags, change *api.LimitsChange, err error) error {
+func reportLimits(cmd *cobra.Command, o *operator, f *levelFlags, change *api.LimitsChange, err error) error {
 	if err != nil {
 		return o.refusal(err)
 	}

@@ -87,7 +87,7 @@ func getLimits(o *operator) *cobra.Command {
   ratelimit get limits --entity key/k-123 --resource gpt-4 --effective`,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if effective {
-				return o.getEffective(cmd, &f)
+				return showEffective(cmd, o, &f)
 			}
 			l, err := readOne(cmd.Context(), o, f.of, (*client.Namespace).Limits)
 			if err != nil {
@@ -102,8 +102,8 @@ func getLimits(o *operator) *cobra.Command {
 	return cmd
 }
 
-// getEffective shows the limits that decide for an entity and a resource.
-func (o *operator) getEffective(cmd *cobra.Command, f *levelFlags) error {
+// showEffective shows the limits that decide for an entity and a resource.
+func showEffective(cmd *cobra.Command, o *operator, f *levelFlags) error {
 	of, err := f.of()
 	if err != nil {
 		return err
@@ -180,7 +180,7 @@ ratelimit explain shows them.`,
 			}
 			return names, directive | cobra.ShellCompDirectiveNoSpace
 		},
-		RunE: func(cmd *cobra.Command, args []string) error { return o.setLimits(cmd, &f, args) },
+		RunE: func(cmd *cobra.Command, args []string) error { return changeLimits(cmd, o, &f, args) },
 	}
 	f.flags(cmd)
 	cmd.Flags().BoolVar(&f.replace, "replace", false, "drop limits of the level that are not named")
@@ -195,9 +195,9 @@ ratelimit explain shows them.`,
 	return cmd
 }
 
-// setLimits changes limits, of the level as it is when it is read: one that is changed
+// changeLimits changes limits, of the level as it is when it is read: one that is changed
 // meanwhile is not overwritten.
-func (o *operator) setLimits(cmd *cobra.Command, f *setLimitsFlags, args []string) error {
+func changeLimits(cmd *cobra.Command, o *operator, f *setLimitsFlags, args []string) error {
 	of, err := f.of()
 	if err != nil {
 		return err
@@ -230,7 +230,7 @@ func (o *operator) setLimits(cmd *cobra.Command, f *setLimitsFlags, args []strin
 		return err
 	}
 	change, err := n.PutLimits(cmd.Context(), of, next, opts)
-	return o.reportLimits(cmd, &f.levelFlags, change, err)
+	return reportLimits(cmd, o, &f.levelFlags, change, err)
 }
 
 // apply returns the limits of a level with the changes of the flags.
@@ -271,7 +271,7 @@ func deleteLimits(o *operator) *cobra.Command {
 				return err
 			}
 			change, err := n.DeleteLimits(cmd.Context(), of, o.options())
-			return o.reportLimits(cmd, &f, change, err)
+			return reportLimits(cmd, o, &f, change, err)
 		},
 	}
 	f.flags(cmd)

@@ -32,21 +32,21 @@ func (n *Namespace) Get(ctx context.Context) (*api.Namespace, error) {
 
 // Create brings the namespace into use, even if it was purged. Of the options only DryRun counts.
 func (n *Namespace) Create(ctx context.Context, o Options) (*api.Change[api.Namespace], error) {
-	return n.move(ctx, http.MethodPut, "", o)
+	return move(ctx, n, http.MethodPut, "", o)
 }
 
 // Delete deletes the namespace. Requests that would take from it are denied, and its content stays.
 // Of the options only DryRun counts.
 func (n *Namespace) Delete(ctx context.Context, o Options) (*api.Change[api.Namespace], error) {
-	return n.move(ctx, http.MethodDelete, "", o)
+	return move(ctx, n, http.MethodDelete, "", o)
 }
 
 // Recover undoes Delete. Of the options only DryRun counts.
 func (n *Namespace) Recover(ctx context.Context, o Options) (*api.Change[api.Namespace], error) {
-	return n.move(ctx, http.MethodPost, "/recover", o)
+	return move(ctx, n, http.MethodPost, "/recover", o)
 }
 
-func (n *Namespace) move(ctx context.Context, method, verb string, o Options) (*api.Change[api.Namespace], error) {
+func move(ctx context.Context, n *Namespace, method, verb string, o Options) (*api.Change[api.Namespace], error) {
 	return send[api.Change[api.Namespace]](ctx, n.client, method, n.path+verb, nil, nil, Options{DryRun: o.DryRun})
 }
 

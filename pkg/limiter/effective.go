@@ -41,7 +41,7 @@ func (l *Limiter) Effective(ctx context.Context, now time.Time, namespace, entit
 		}
 	}
 	lv := &sc.levels[0]
-	l.mergeLevel(&l.snapshotOf(req).static, &req.Takes[0], lv, sc.records, &sc.places)
+	l.merges.level(&l.snapshotOf(req).static, &req.Takes[0], lv, sc.records, &sc.places)
 	out := make([]EffectiveLimit, lv.ordinary.limits.Len())
 	for i := range out {
 		out[i] = EffectiveLimit{Limit: lv.ordinary.limits.At(i), Source: lv.ordinary.sourceOf(i)}

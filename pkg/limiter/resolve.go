@@ -65,32 +65,13 @@ func (l *Limiter) resolveRound(ctx context.Context, now time.Time, req *Request,
 			records = sc.records[(i-first)*refsPerLevel:][:refsPerLevel]
 		}
 		lv := &sc.levels[i]
-		l.mergeLevel(&snapshot.static, &req.Takes[lv.take], lv, records, &sc.places)
+		l.merges.level(&snapshot.static, &req.Takes[lv.take], lv, records, &sc.places)
 		sc.policy = records[4].OnUnavailable
 		d.denyDisabled(&req.Takes[lv.take], lv, records)
 		sc.addOps(req, i, generation)
 		d.appendParent(i, &snapshot.static, records[0].Entity)
 	}
 	return nil
-}
-
-// mergeLevel finds the limits of a level. places is memory.
-func (l *Limiter) mergeLevel(static *Static, t *Take, lv *level, records []Record, places *places) {
-	var file StaticEntity
-	if len(static.Entities) > 0 {
-		file = static.Entities[lv.entity]
-	}
-	if lv.depth == 0 && t.Limits.Len() > 0 {
-		places.reset()
-		t.own(places, &file, records)
-		lv.own.merged = l.merges.of(places, true)
-		if t.all(lv.own.limits) {
-			return
-		}
-	}
-	places.reset()
-	static.ordinary(places, &file, t.Resource, records)
-	lv.ordinary.merged = l.merges.of(places, false)
 }
 
 // readLevels reads the records of the levels from first up to last.

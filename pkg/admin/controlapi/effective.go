@@ -74,7 +74,7 @@ func (a *API) checkNames(c *call, ref limiter.Ref, limits *limiter.Limits) error
 	if len(unknown) == 0 {
 		return nil
 	}
-	stored, err := a.storedNames(c, ref)
+	stored, err := storedNames(c, ref)
 	if err != nil {
 		return err
 	}
@@ -91,7 +91,7 @@ func (a *API) checkNames(c *call, ref limiter.Ref, limits *limiter.Limits) error
 }
 
 // storedNames returns the names of the limits that are stored at the levels of a ref.
-func (a *API) storedNames(c *call, ref limiter.Ref) (map[string]bool, error) {
+func storedNames(c *call, ref limiter.Ref) (map[string]bool, error) {
 	names := make(map[string]bool)
 	for _, of := range []limiter.Ref{ref, limiter.EntityLimitsRef(ref.Entity, limiter.DefaultResource), limiter.ResourceLimitsRef(ref.Resource), limiter.SystemLimitsRef()} {
 		if of.Kind == limiter.RefEntityLimits && of.Entity == "" || of.Kind == limiter.RefResourceLimits && of.Resource == "" {
