@@ -31,10 +31,11 @@
 //	audit, edit, control, catalog                           reading and changing them
 //	op, buckets, store                                      buckets, and the store of it all
 //	source, disabled, static, request                       the question
+//	merge                                                   the limits of all levels, by name
 //	scratch, levelops, decision, asked, holding, status     the answer, and its memory
 //	config, cache, reads, denycache, shares                 the memory of a limiter
 //	limiter, use, readthrough, resolve, unavailable         the limiter, and its steps
-//	decide, book, lease                                     its calls
+//	decide, book, lease, effective                          its calls
 //
 // # Budgets
 //

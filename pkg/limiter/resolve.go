@@ -74,6 +74,25 @@ func (l *Limiter) resolveRound(ctx context.Context, now time.Time, req *Request,
 	return nil
 }
 
+// level finds the limits of a level. places is memory.
+func (m *merges) level(static *Static, t *Take, lv *level, records []Record, places *places) {
+	var file StaticEntity
+	if len(static.Entities) > 0 {
+		file = static.Entities[lv.entity]
+	}
+	if lv.depth == 0 && t.Limits.Len() > 0 {
+		places.reset()
+		t.own(places, &file, records)
+		lv.own.merged = m.of(places, true)
+		if t.all(lv.own.limits) {
+			return
+		}
+	}
+	places.reset()
+	static.ordinary(places, &file, t.Resource, records)
+	lv.ordinary.merged = m.of(places, false)
+}
+
 // readLevels reads the records of the levels from first up to last.
 func (l *Limiter) readLevels(ctx context.Context, now time.Time, req *Request, sc *scratch, first, last int) (generation uint64, err error) {
 	sc.refs = sc.refs[:0]
