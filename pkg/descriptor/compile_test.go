@@ -158,13 +158,11 @@ func TestAccessors(t *testing.T) {
 
 func TestWarnings(t *testing.T) {
 	t.Parallel()
-	const never, unreserved, nothing, planless = "can never match", "nothing of it to settle", "no effect", "no plan has"
+	const never, unreserved, nothing = "can never match", "nothing of it to settle", "no effect"
 	open := func(spec descriptor.RuleSpec) descriptor.RuleSpec { spec.Open = true; return spec }
 	shadow := func(spec descriptor.RuleSpec) descriptor.RuleSpec { spec.Shadow = true; return spec }
 	regex := descriptor.MatchSpec{Key: "a", Regex: "x+"}
 	cidr := func(blocks ...string) descriptor.MatchSpec { return descriptor.MatchSpec{Key: "a", CIDR: blocks} }
-	byPlan := rule(key("a", "*"))
-	byPlan.Takes[0].Plan, byPlan.Takes[0].Consume[0].Limit = "{a}", "rps"
 	reserve := rule(key("a", "*"))
 	reserve.Takes[0].Reserve = true
 	limit := reserve.Takes[0].Consume[0].Limit
@@ -192,7 +190,6 @@ func TestWarnings(t *testing.T) {
 		{"settles what nothing reserves", []descriptor.RuleSpec{settle}, []string{unreserved}},
 		{"settles what a rule reserves", []descriptor.RuleSpec{settle, reserve}, nil},
 		{"shadow of nothing", []descriptor.RuleSpec{shadow(descriptor.RuleSpec{Match: []descriptor.MatchSpec{key("a", "*")}, Unlimited: true})}, []string{nothing}},
-		{"plans without the limit", []descriptor.RuleSpec{byPlan}, []string{planless}},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {

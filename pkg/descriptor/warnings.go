@@ -18,20 +18,14 @@ const maxCompared = 1 << 20
 // - a settlement of a limit that no rule reserves.
 // - an estimate that can never be admitted.
 // - a shadow rule that takes nothing.
-// - a consumed limit that no plan has.
 // - a bucket of several rules with different leases.
 //
 // In a domain with thousands of rules that are compared one by one, it may miss some rules that can
 // never match.
 func (r *Rules) Warnings() []Problem {
-	w := warner{compared: maxCompared, planned: map[string]bool{}, leased: map[bucketName]*Rule{}}
+	w := warner{compared: maxCompared, leased: map[bucketName]*Rule{}}
 	if r == nil {
 		return nil
-	}
-	for _, set := range r.limitSets {
-		for i := range set.limits.Len() {
-			w.planned[set.limits.At(i).Name] = true
-		}
 	}
 	for _, rule := range r.rules {
 		if rule.leaf == nil {
@@ -43,8 +37,7 @@ func (r *Rules) Warnings() []Problem {
 
 // warner is the state of one [Rules.Warnings].
 type warner struct {
-	compared int             // how many more pairs of rules may be compared
-	planned  map[string]bool // the limits of all plans
+	compared int // how many more pairs of rules may be compared
 	leased   map[bucketName]*Rule
 	found    []Problem
 }
@@ -68,14 +61,6 @@ func (w *warner) rule(r *Rule) {
 		t := &r.takes[i]
 		w.estimates(t)
 		w.lease(r, t)
-		if len(t.limitSet.parts) == 0 {
-			continue
-		}
-		for _, s := range t.consume {
-			if !w.planned[s.Limit] {
-				w.warn(t.path+".limits", "no plan has the limit %q that the rule consumes; where no parent has it either, the descriptor is denied", s.Limit)
-			}
-		}
 	}
 }
 
