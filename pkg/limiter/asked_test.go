@@ -12,7 +12,7 @@ import (
 // or the take's own.
 func TestBucketOf(t *testing.T) {
 	store := embedded.New(embedded.Config{})
-	l, err := limiter.New(limiter.Config{Store: store})
+	l, err := limiter.New(limiter.Config{Store: store, Timeout: time.Minute})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -98,8 +98,8 @@ func TestSettle(t *testing.T) {
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
 			store := newStore(t)
-			here := newLimiter(t, limiter.Config{Store: store}, family(t))
-			there := newLimiter(t, limiter.Config{Store: store}, family(t))
+			here := newLimiter(t, limiter.Config{Store: store, Timeout: time.Minute}, family(t))
+			there := newLimiter(t, limiter.Config{Store: store, Timeout: time.Minute}, family(t))
 			holdings := reserve(t, here, test.request)
 			if !settled(t, there, mark(), holdings, test.used...) {
 				t.Fatal("the first settlement did not win")
@@ -154,7 +154,7 @@ func TestHoldings(t *testing.T) {
 // A policy's admission took nothing, so there is nothing to settle.
 func TestHoldingsOfAPolicy(t *testing.T) {
 	faulty := storetest.NewFaulty(newStore(t), storetest.Always(storetest.FailBefore, storetest.Take))
-	l := newLimiter(t, limiter.Config{Store: faulty}, family(t))
+	l := newLimiter(t, limiter.Config{Store: faulty, Timeout: time.Minute}, family(t))
 	req := take("key", "m", "tph", 5)
 	d := decide(t, l, t0, req)
 	if got := d.Holdings(nil, req, 0); !d.Admitted || got != nil {
@@ -177,7 +177,7 @@ func TestSettleFails(t *testing.T) {
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			faulty := storetest.NewFaulty(newStore(t), nil)
-			l := newLimiter(t, limiter.Config{Store: faulty}, family(t))
+			l := newLimiter(t, limiter.Config{Store: faulty, Timeout: time.Minute}, family(t))
 			holdings := reserve(t, l, take("key", "m", "tph", 400))
 			faulty.Use(test.plan)
 			won, err := l.Settle(context.Background(), t0, mark(), holdings, []limiter.Consumption{used("tph", 100)})

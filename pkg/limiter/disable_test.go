@@ -2,6 +2,7 @@ package limiter_test
 
 import (
 	"testing"
+	"time"
 
 	"github.com/ratelimit/ratelimit/pkg/limiter"
 	"github.com/ratelimit/ratelimit/pkg/limiter/storetest"
@@ -12,7 +13,7 @@ import (
 func TestDisabledDuringAnOutage(t *testing.T) {
 	reference := storetest.NewReference()
 	faulty := storetest.NewFaulty(reference, nil)
-	l := newLimiter(t, limiter.Config{Store: faulty, CacheTTL: 1}, limiter.Static{System: set(t, limiter.PerMinute("rpm", 100))})
+	l := newLimiter(t, limiter.Config{Store: faulty, CacheTTL: 1, Timeout: time.Minute}, limiter.Static{System: set(t, limiter.PerMinute("rpm", 100))})
 	flip := func(s limiter.Switch) {
 		t.Helper()
 		if _, err := reference.(limiter.Editor).Edit(t.Context(), t0, limiter.DefaultNamespace, limiter.Edit{Ref: limiter.EntityRef("a"), Switch: s}); err != nil {

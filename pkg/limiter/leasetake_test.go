@@ -38,7 +38,7 @@ func TestLeasePoliciesReachTheBuckets(t *testing.T) {
 		}
 	}
 	store := &overheard{Store: newStore(t)}
-	l := newLimiter(t, limiter.Config{Store: store}, limiter.Static{System: set(t, limiter.PerMinute("rpm", 100))})
+	l := newLimiter(t, limiter.Config{Store: store, Timeout: time.Minute}, limiter.Static{System: set(t, limiter.PerMinute("rpm", 100))})
 	var d limiter.Decision // reused: nothing of one decision remains for the next
 	for _, test := range []struct {
 		name  string
