@@ -61,7 +61,7 @@ func TestChangedLimitsReachEveryReplica(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	put(limiter.SystemLimitsRef(), full)
+	put(limiter.EntityLimitsRef(obligedParent, obligedResource), full)
 	for _, o := range obligations() {
 		put(limiter.EntityLimitsRef(o.name, obligedResource), limitsOf(t, o.before))
 	}

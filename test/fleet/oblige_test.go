@@ -160,7 +160,7 @@ func fileOf(i int) (*limiter.Snapshot, error) {
 		return limiter.StaticEntity{Limits: map[string]*limiter.Limits{obligedResource: l}}
 	}
 	names := obligedEntities()
-	return limiter.NewSnapshot(limiter.Static{System: full, Entities: map[string]limiter.StaticEntity{names[0]: of(first), names[2]: of(third)}})
+	return limiter.NewSnapshot(limiter.Static{Entities: map[string]limiter.StaticEntity{obligedParent: of(full), names[0]: of(first), names[2]: of(third)}})
 }
 
 // changeFiles puts the replica's files in force, in turns.
