@@ -48,12 +48,9 @@ func newWarner(r *yamlcfg.Report, f *file, specs []descriptor.DomainSpec) *warne
 		}
 	}
 	for _, l := range f.limits.all() {
-		for i := range l.Value.limits.Len() {
-			name := l.Value.limits.At(i).Name
-			w.resolves[name] = true
-			if !strings.HasPrefix(l.Path, "limits.entities") {
-				w.shared[name] = true
-			}
+		l.Value.limits.AddNames(w.resolves)
+		if !strings.HasPrefix(l.Path, "limits.entities") {
+			l.Value.limits.AddNames(w.shared)
 		}
 	}
 	return w

@@ -41,18 +41,14 @@ func (r *Rules) AddNames(names map[string]bool) {
 		return
 	}
 	for _, set := range r.limitSets {
-		for i := range set.limits.Len() {
-			names[set.limits.At(i).Name] = true
-		}
+		set.limits.AddNames(names)
 	}
 	for _, rule := range r.rules {
 		for _, name := range rule.limits {
 			names[name] = true
 		}
 		for _, t := range rule.takes {
-			for i := range t.own.limits.Len() {
-				names[t.own.limits.At(i).Name] = true
-			}
+			t.own.limits.AddNames(names)
 		}
 	}
 }

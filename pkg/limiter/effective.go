@@ -14,7 +14,7 @@ type EffectiveLimit struct {
 
 // Effective returns the limits of the ordinary bucket of an entity for a resource, by name, as decisions
 // merge them. It takes nothing, and reads no bucket. An entity or a resource that nothing is stored for
-// shows the limits of all others. changes take the place of stored records, to show what they would do.
+// shows the limits of all others. Each change takes the place of the record of its ref, so that its effect is seen.
 // Effective fails with [ErrUnavailable] where the store does not answer in time.
 func (l *Limiter) Effective(ctx context.Context, now time.Time, namespace, entity, resource string, changes ...Stored) ([]EffectiveLimit, error) {
 	if !l.local {

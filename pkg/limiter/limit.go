@@ -243,6 +243,13 @@ func (s *Limits) Find(name string) int {
 	return -1
 }
 
+// AddNames adds the names of the limits to a set of names.
+func (s *Limits) AddNames(names map[string]bool) {
+	for i := range s.Len() {
+		names[s.limits[i].Name] = true
+	}
+}
+
 // Hash identifies the content of the set, the same in every process.
 func (s *Limits) Hash() uint64 {
 	if s == nil {

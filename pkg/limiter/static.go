@@ -52,18 +52,13 @@ func NewSnapshot(s Static) (*Snapshot, error) {
 
 // AddNames adds the names of the limits of the snapshot, of each level.
 func (s *Snapshot) AddNames(names map[string]bool) {
-	add := func(limits *Limits) {
-		for i := range limits.Len() {
-			names[limits.limits[i].Name] = true
-		}
-	}
-	add(s.static.System)
+	s.static.System.AddNames(names)
 	for _, limits := range s.static.Resources {
-		add(limits)
+		limits.AddNames(names)
 	}
 	for _, e := range s.static.Entities {
 		for _, limits := range e.Limits {
-			add(limits)
+			limits.AddNames(names)
 		}
 	}
 }

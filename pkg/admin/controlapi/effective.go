@@ -101,9 +101,7 @@ func storedNames(c *call, ref limiter.Ref) (map[string]bool, error) {
 		if err != nil {
 			return nil, err
 		}
-		for i := range r.Limits.Len() {
-			names[r.Limits.At(i).Name] = true
-		}
+		r.Limits.AddNames(names)
 	}
 	return names, nil
 }
