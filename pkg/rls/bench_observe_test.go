@@ -53,10 +53,10 @@ func observedCost(t *testing.T, overGRPC *load) benchtable.Row {
 		}
 		call[i] = overGRPC.cost(t)
 	}
-	percent := 100 * median(added) / median(call)
+	percent := 100 * benchtable.Median(added[:]) / benchtable.Median(call[:])
 	return benchtable.Row{
 		Name:     "Top of entities, read once in 20,000 decisions, processor time",
-		Measured: fmt.Sprintf("%.2f %% of a call over gRPC (%.2f µs of %.1f µs)", percent, median(added)*1e6, median(call)*1e6),
+		Measured: fmt.Sprintf("%.2f %% of a call over gRPC (%.2f µs of %.1f µs)", percent, benchtable.Median(added[:])*1e6, benchtable.Median(call[:])*1e6),
 		Target:   fmt.Sprintf("at most %.0f %%", most),
 		OK:       percent <= most,
 	}

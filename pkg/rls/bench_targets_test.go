@@ -4,7 +4,6 @@ package rls_test
 
 import (
 	"os"
-	"slices"
 	"testing"
 
 	"github.com/ratelimit/ratelimit/test/kit/benchtable"
@@ -24,8 +23,3 @@ func TestBenchTargets(t *testing.T) {
 
 // measures has one number for each round.
 type measures [21]float64
-
-func median(all measures) float64 {
-	slices.Sort(all[:])
-	return all[len(all)/2]
-}

@@ -75,15 +75,15 @@ func TestBenchTargets(t *testing.T) {
 	var table benchtable.Table
 	table.Add(benchtable.Row{
 		Name:     fmt.Sprintf("RLS over gRPC, throughput, %d callers", callers),
-		Measured: fmt.Sprintf("%.2f× a no-op handler (%.0f/s, no-op %.0f/s)", median(rateRatio), median(rate), median(noopRate)),
+		Measured: fmt.Sprintf("%.2f× a no-op handler (%.0f/s, no-op %.0f/s)", benchtable.Median(rateRatio[:]), benchtable.Median(rate[:]), benchtable.Median(noopRate[:])),
 		Target:   fmt.Sprintf("at least %.2f×", leastRate),
-		OK:       median(rateRatio) >= leastRate,
+		OK:       benchtable.Median(rateRatio[:]) >= leastRate,
 	})
 	table.Add(benchtable.Row{
 		Name:     fmt.Sprintf("RLS over gRPC, p99, %d callers", callers),
-		Measured: fmt.Sprintf("%.2f× a no-op handler (%.2f ms, no-op %.2f ms)", median(p99Ratio), median(p99)*1e3, median(noopP99)*1e3),
+		Measured: fmt.Sprintf("%.2f× a no-op handler (%.2f ms, no-op %.2f ms)", benchtable.Median(p99Ratio[:]), benchtable.Median(p99[:])*1e3, benchtable.Median(noopP99[:])*1e3),
 		Target:   fmt.Sprintf("at most %.1f×", mostP99),
-		OK:       median(p99Ratio) <= mostP99,
+		OK:       benchtable.Median(p99Ratio[:]) <= mostP99,
 	})
 	if err := table.Write(os.Stdout); err != nil {
 		t.Fatal(err)
@@ -95,11 +95,6 @@ func TestBenchTargets(t *testing.T) {
 
 // measures has one number for each round.
 type measures [21]float64
-
-func median(all measures) float64 {
-	slices.Sort(all[:])
-	return all[len(all)/2]
-}
 
 // build builds a program of the module as a release has it.
 func build(t *testing.T, name string) string {

@@ -37,7 +37,7 @@ func Compare(rounds int, a, b func(n int)) (ratioMedian, aNsPerOp, bNsPerOp floa
 		aNs[i], bNs[i] = nsPerOp(aTime, 2*aOps), nsPerOp(bTime, 2*bOps)
 		ratios[i] = aNs[i] / bNs[i]
 	}
-	return median(ratios), median(aNs), median(bNs)
+	return Median(ratios), Median(aNs), Median(bNs)
 }
 
 // calibrate returns how many operations take about turnTime. Its runs also warm up
@@ -68,8 +68,8 @@ func nsPerOp(d time.Duration, ops int) float64 {
 	return float64(d.Nanoseconds()) / float64(ops)
 }
 
-// median sorts xs, which must not be empty.
-func median(xs []float64) float64 {
+// Median returns the median of xs, and sorts xs, which must not be empty.
+func Median(xs []float64) float64 {
 	slices.Sort(xs)
 	mid := len(xs) / 2
 	if len(xs)%2 == 1 {
