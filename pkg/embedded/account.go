@@ -52,7 +52,7 @@ func (b *bucket) account(op *limiter.Op, now int64, admitted bool) (low, over bo
 			b.endHour(hourOf(now))
 		}
 		s := k.span(sp.Index)
-		if takes != gives && !b.uncounted() {
+		if takes != gives && !b.uncounted(sp.Limit) {
 			s.used = limiter.SaturatingSum(s.used, takes-gives)
 			used = true
 		}
@@ -76,10 +76,10 @@ func (b *bucket) account(op *limiter.Op, now int64, admitted bool) (low, over bo
 	return low, over
 }
 
-// uncounted reports whether usage leaves the bucket out. A shadow has no usage. An overflow bucket
-// has no key under which its usage could be listed.
-func (b *bucket) uncounted() bool {
-	return b.shared || limiter.BucketKey{Variant: b.variant}.Shadow()
+// uncounted reports whether usage leaves a limit of the bucket out. An overflow bucket has no key under which
+// its usage could be listed.
+func (b *bucket) uncounted(limit string) bool {
+	return b.shared || limiter.BucketKey{Variant: b.variant, Window: b.window.value()}.Uncounted(limit)
 }
 
 // low reports whether to renew a block: the next one would be larger than the rest of this one, and

@@ -82,7 +82,7 @@ func (b *balances) inShard(at place, now int64, namespace string, f limiter.Buck
 			if f.Entity != "" && b.entity != f.Entity { // first, because it needs no more memory than the bucket's
 				continue
 			}
-			key := limiter.BucketKey{Namespace: b.namespace.Value(), Entity: b.entity, Resource: b.resource.Value(), Variant: b.variant}
+			key := limiter.BucketKey{Namespace: b.namespace.Value(), Entity: b.entity, Resource: b.resource.Value(), Variant: b.variant, Window: b.window.value()}
 			if key.Namespace != namespace || f.Resource != "" && key.Resource != f.Resource {
 				continue
 			}

@@ -50,7 +50,7 @@ func (b *bucket) init(op *limiter.Op, now int64) {
 		resource:  unique.Make(resource),
 		entity:    strings.Clone(entity),
 		variant:   op.Bucket.Variant,
-		contents:  contents{limits: op.Limits, generation: op.Generation},
+		contents:  contents{limits: op.Limits, generation: op.Generation, window: newWindow(op.Bucket.Window)},
 	}
 	b.makeBalances()
 	for i := range op.Limits.Len() {
@@ -60,7 +60,7 @@ func (b *bucket) init(op *limiter.Op, now int64) {
 
 // is reports whether this is the bucket of the key.
 func (b *bucket) is(k *limiter.BucketKey) bool {
-	return b.variant == k.Variant && !b.shared && b.entity == limiter.ShortName(k.Entity) &&
+	return b.variant == k.Variant && b.window.value() == k.Window && !b.shared && b.entity == limiter.ShortName(k.Entity) &&
 		b.resource.Value() == limiter.ShortName(k.Resource) && b.namespace.Value() == k.Namespace
 }
 
@@ -110,22 +110,33 @@ func (b *bucket) state(key limiter.BucketKey, now int64) limiter.BucketState {
 
 // inSlot reports whether this is an overflow bucket of the key, under any limits.
 func (b *bucket) inSlot(k *limiter.BucketKey, slot string) bool {
-	return b.shared && b.variant == k.Variant && b.entity == slot && b.namespace.Value() == k.Namespace
+	return b.shared && b.variant == k.Variant && b.window.value() == k.Window && b.entity == slot && b.namespace.Value() == k.Namespace
 }
 
-// sharedKey ends the key of an overflow bucket.
-const sharedKey = 1
+// Flags of a key.
+const (
+	sharedKey   = 1 // an overflow bucket
+	windowedKey = 2 // a window follows
+)
+
+// windowSize is how many bytes of a key are those of a window.
+const windowSize = 24
 
 // identity returns the identity of the bucket, by which the file finds it.
 func (b *bucket) identity() []byte {
 	namespace, resource := b.namespace.Value(), b.resource.Value()
-	buf := make([]byte, 0, len(namespace)+len(b.entity)+len(resource)+3*binary.MaxVarintLen16+8+1)
+	buf := make([]byte, 0, len(namespace)+len(b.entity)+len(resource)+3*binary.MaxVarintLen16+8+1+windowSize)
 	buf = appendText(buf, namespace)
 	buf = appendText(buf, b.entity)
 	buf = appendText(buf, resource)
 	buf = binary.BigEndian.AppendUint64(buf, b.variant)
-	if b.shared {
-		buf = append(buf, sharedKey)
+	w := b.window.value()
+	windowed := w != limiter.Window{}
+	buf = append(buf, byteOf(b.shared)*sharedKey|byteOf(windowed)*windowedKey)
+	if windowed {
+		buf = binary.BigEndian.AppendUint64(buf, uint64(w.Start)) // #nosec G115 -- read as it is written
+		buf = binary.BigEndian.AppendUint64(buf, uint64(w.End))   // #nosec G115 -- likewise
+		buf = binary.BigEndian.AppendUint64(buf, w.Calendar)
 	}
 	return buf
 }

@@ -14,7 +14,7 @@ import (
 // A bucket in the file:
 //
 //	key    namespace, entity, resource, each with its length before it; variant, 8 bytes;
-//	       1 for an overflow bucket, else nothing
+//	       flags; begin, end and calendar of a window, 8 bytes each, or nothing
 //	value  version; generation; hour, and its events; limits; of each that is not unlimited
 //	       its balance, the size of its block and its usage of the hour; dormant limits and
 //	       balances; the time and the use of the forgotten limits
@@ -90,11 +90,9 @@ func parseBucket(key, value []byte, shared map[string]*limiter.Limits) (restored
 	identity, value, ok := identityOf(key, value)
 	r := &recordReader{Rest: identity, Failed: !ok}
 	b := &bucket{namespace: unique.Make(r.Text()), entity: r.Text(), resource: unique.Make(r.Text())}
-	b.shared = len(r.Rest) == 9 && r.Rest[8] == sharedKey
-	if r.Failed || len(r.Rest) != 8 && !b.shared {
+	if r.Failed || !b.readTail(r.Rest) {
 		return restored{}, fmt.Errorf("key %x: %w", key, errFormat)
 	}
-	b.variant = binary.BigEndian.Uint64(r.Rest)
 	r = &recordReader{Rest: value}
 	r.version(bucketVersion)
 	b.generation = r.Uint()
@@ -132,6 +130,22 @@ func parseBucket(key, value []byte, shared map[string]*limiter.Limits) (restored
 		return restored{}, fmt.Errorf("bucket of %q: %w", b.entity, errFormat)
 	}
 	return out, nil
+}
+
+// readTail reads the part of a key that follows the names.
+func (b *bucket) readTail(tail []byte) bool {
+	if len(tail) < 8+1 {
+		return false
+	}
+	b.variant = binary.BigEndian.Uint64(tail)
+	flags, tail := tail[8], tail[8+1:]
+	b.shared = flags&sharedKey != 0
+	if flags&windowedKey != 0 && len(tail) == windowSize {
+		w := limiter.Window{Start: int64(binary.BigEndian.Uint64(tail)), End: int64(binary.BigEndian.Uint64(tail[8:])), Calendar: binary.BigEndian.Uint64(tail[16:])} // #nosec G115 -- read as they are written
+		b.window = newWindow(w)
+		return w != limiter.Window{}
+	}
+	return len(tail) == 0 && flags&^sharedKey == 0
 }
 
 // recover computes the balances of a bucket from its record: refill first, and then minus the

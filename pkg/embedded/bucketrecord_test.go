@@ -30,7 +30,7 @@ func anyBalance() *rapid.Generator[tokenbucket.Bucket] {
 // anyBucket draws a bucket with a block.
 func anyBucket(t *rapid.T) *bucket {
 	limits := recordtest.Limits(1).Draw(t, "limits")
-	key := limiter.BucketKey{Namespace: recordtest.Names().Draw(t, "namespace"), Entity: recordtest.Names().Draw(t, "entity"), Resource: recordtest.Names().Draw(t, "resource"), Variant: rapid.Uint64().Draw(t, "variant")}
+	key := limiter.BucketKey{Namespace: recordtest.Names().Draw(t, "namespace"), Entity: recordtest.Names().Draw(t, "entity"), Resource: recordtest.Names().Draw(t, "resource"), Variant: rapid.Uint64().Draw(t, "variant"), Window: rapid.SampledFrom([]limiter.Window{{}, {Start: -1, End: 5, Calendar: 1 << 63}, {End: 1}}).Draw(t, "window")}
 	b := newBucket(&limiter.Op{Bucket: key, Limits: limits, Generation: rapid.Uint64().Draw(t, "generation")}, 0)
 	b.block = newBlock(limits, 0)
 	b.block.hour = hourOf(rapid.Int64().Draw(t, "time"))

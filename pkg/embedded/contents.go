@@ -12,6 +12,7 @@ import (
 type contents struct {
 	limits     *limiter.Limits // in force on the bucket
 	generation uint64          // of those limits
+	window     window          // of quotas
 	first      tokenbucket.Bucket
 	rest       *rest // nil for a bucket of one limit without dormant or forgotten limits
 }
@@ -73,8 +74,12 @@ func (c *contents) more() *rest {
 	return c.rest
 }
 
-// full reports whether the bucket is full, so that a new one would be the same.
+// full reports whether the bucket is full, so that a new one would be the same. That of a window that is
+// over counts as full.
 func (c *contents) full(now int64) bool {
+	if c.window.value().Forgettable(now) {
+		return true
+	}
 	for i := range c.limits.Len() {
 		if !c.limits.Unlimited(i) && !c.balance(i).Unused(c.limits.Params(i), now) {
 			return false
@@ -117,7 +122,7 @@ func (c *contents) applyLimits(to *limiter.Limits, generation uint64, now int64)
 		return false
 	}
 	old := *c
-	*c = contents{limits: to, generation: generation}
+	*c = contents{limits: to, generation: generation, window: old.window}
 	c.makeBalances()
 	for i := range to.Len() {
 		*c.balance(i) = old.carry(to.At(i), now)

@@ -19,17 +19,6 @@ func deferredOps(held []opened) (all []int) {
 	return all
 }
 
-// decide is tryOne or tryAll.
-func (k *taker) decide(now int64, ops []limiter.Op) (t try, err error) {
-	if len(ops) == 1 {
-		t, err = k.tryOne(now, &ops[0])
-	}
-	if len(ops) > 1 || t.none {
-		t, err = k.tryAll(now, ops)
-	}
-	return t, err
-}
-
 // try is the outcome of an attempt to decide. Without done nothing was changed.
 type try struct {
 	done     bool

@@ -85,23 +85,33 @@ func BenchmarkDecide(b *testing.B) {
 			}
 			_ = sum
 		})
-		b.Run(fmt.Sprintf("decide/%d", n), func(b *testing.B) {
-			l := benchLimiter(b)
-			ctx := context.Background()
-			req := &limiter.Request{Takes: []limiter.Take{{Resource: "gpt-4", Consume: []limiter.Consumption{{Limit: "rpd", Amount: 1000}}}}}
-			var d limiter.Decision
-			for _, k := range keys {
-				req.Takes[0].Entity = k
-				_ = l.Decide(ctx, time.Now(), req, &d)
-			}
-			r := rand.New(rand.NewPCG(1, 2))
-			b.ReportAllocs()
-			for b.Loop() {
-				req.Takes[0].Entity = keys[r.IntN(n)]
-				if err := l.Decide(ctx, time.Now(), req, &d); err != nil || !d.Admitted {
-					b.Fatal(err, d)
-				}
-			}
-		})
+		for kind, limit := range map[string]limiter.Limit{
+			"rate":      limiter.PerDay("rpd", 1_000_000_000),
+			"quota":     limiter.Quota("rpd", 1_000_000_000, limiter.Calendar{Unit: limiter.CalendarMonth, Zone: "Europe/Berlin"}),
+			"in flight": limiter.Concurrent("rpd", 1_000_000_000, time.Hour),
+		} {
+			b.Run(fmt.Sprintf("%s/%d", kind, n), func(b *testing.B) { decideRandomly(b, keys, limit) })
+		}
+	}
+}
+
+// decideRandomly decides about entities at random, each of which has a bucket already.
+func decideRandomly(b *testing.B, keys []string, limit limiter.Limit) {
+	b.Helper()
+	l := limiterOf(b, embedded.New(embedded.Config{}), limit)
+	ctx := context.Background()
+	req := &limiter.Request{Takes: []limiter.Take{{Resource: "gpt-4", Consume: []limiter.Consumption{{Limit: "rpd", Amount: 1000}}}}}
+	var d limiter.Decision
+	for _, k := range keys {
+		req.Takes[0].Entity = k
+		_ = l.Decide(ctx, time.Now(), req, &d)
+	}
+	r := rand.New(rand.NewPCG(1, 2))
+	b.ReportAllocs()
+	for b.Loop() {
+		req.Takes[0].Entity = keys[r.IntN(len(keys))]
+		if err := l.Decide(ctx, time.Now(), req, &d); err != nil || !d.Admitted {
+			b.Fatal(err, d)
+		}
 	}
 }

@@ -51,7 +51,7 @@ func appendRecord(buf []byte, r limiter.Record) []byte {
 		return buf
 	}
 	e := r.Entity
-	for _, s := range []string{e.Name, e.Parent} {
+	for _, s := range []string{e.Name, e.Parent, e.Plan} {
 		buf = appendText(buf, s)
 	}
 	buf = append(buf, byteOf(e.Cascade))
@@ -98,7 +98,7 @@ func parseValue(ref limiter.Ref, value []byte) (limiter.Record, bool) {
 	out.Budgets = r.budgets(out.Limits)
 	if flags&flagEntity != 0 {
 		r.Failed = r.Failed || ref.Kind != limiter.RefEntity
-		e := &limiter.Entity{ID: ref.Entity, Name: r.Text(), Parent: r.Text(), Cascade: r.Uint() == 1, Version: r.Uint()}
+		e := &limiter.Entity{ID: ref.Entity, Name: r.Text(), Parent: r.Text(), Plan: r.Text(), Cascade: r.Uint() == 1, Version: r.Uint()}
 		seconds := r.Int(math.MinInt64, math.MaxInt64)
 		e.CreatedAt = time.Unix(seconds, int64(r.Uint()%1e9)).UTC() // #nosec G115 -- below 1e9
 		if n := r.Uint(); n > 0 && !r.Failed {

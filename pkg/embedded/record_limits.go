@@ -8,16 +8,30 @@ import (
 	"github.com/ratelimit/ratelimit/pkg/tokenbucket"
 )
 
+// unlimited stands in place of the capacity of an unlimited limit.
+const unlimited = -1
+
+// maxAnchor is the greatest anchor of a calendar.
+const maxAnchor = 31
+
 // appendLimit appends a limit.
 func appendLimit(buf []byte, l limiter.Limit) []byte {
 	buf = appendText(buf, l.Name)
 	if l.Unlimited {
-		return binary.AppendVarint(buf, 0)
+		return binary.AppendVarint(buf, unlimited)
 	}
 	buf = binary.AppendVarint(buf, l.Capacity)
 	buf = binary.AppendVarint(buf, l.RefillAmount)
 	buf = binary.AppendVarint(buf, l.RefillPeriod.Milliseconds())
-	return binary.AppendVarint(buf, l.MaxDebt)
+	buf = binary.AppendVarint(buf, l.MaxDebt)
+	if !l.Windowed() {
+		return buf
+	}
+	buf = append(buf, byte(l.Calendar.Unit), byte(l.Calendar.Anchor)) // #nosec G115 -- at most 31
+	if l.IsInFlight() {
+		return binary.AppendVarint(buf, int64(l.Calendar.MaxTime/time.Second))
+	}
+	return appendText(buf, l.Calendar.Zone)
 }
 
 // appendLimits appends the number of limits, and each.
@@ -31,14 +45,23 @@ func appendLimits(buf []byte, s *limiter.Limits) []byte {
 
 // Limit reads a limit.
 func (r *recordReader) Limit() limiter.Limit {
-	l := limiter.Limit{Name: r.Text(), Capacity: r.Int(0, limiter.MaxTokens)}
-	if l.Capacity == 0 {
-		l.Unlimited = true
+	l := limiter.Limit{Name: r.Text(), Capacity: r.Int(unlimited, limiter.MaxTokens)}
+	if l.Capacity == unlimited {
+		l.Capacity, l.Unlimited = 0, true
 		return l
 	}
-	l.RefillAmount = r.Int(1, limiter.MaxTokens)
-	l.RefillPeriod = time.Duration(r.Int(tokenbucket.MinPeriod, tokenbucket.MaxPeriod)) * time.Millisecond
+	l.RefillAmount = r.Int(0, limiter.MaxTokens)
+	l.RefillPeriod = time.Duration(r.Int(0, tokenbucket.MaxPeriod)) * time.Millisecond
 	l.MaxDebt = r.Int(limiter.NoDebt, limiter.MaxTokens)
+	if l.RefillPeriod == 0 { // one with windows
+		l.Calendar.Unit = limiter.CalendarUnit(r.Byte(byte(limiter.InFlight)))
+		l.Calendar.Anchor = int(r.Byte(maxAnchor))
+		if l.IsInFlight() {
+			l.Calendar.MaxTime = time.Duration(r.Int(0, int64(limiter.MaxInFlight/time.Second))) * time.Second
+		} else {
+			l.Calendar.Zone = r.Text()
+		}
+	}
 	return l
 }
 

@@ -24,7 +24,7 @@ func (t *table) openShared(now int64, op *limiter.Op, held []opened) (opened, er
 	t.overflow.decisions.Add(1)
 	t.logFull(now)
 	slot := t.overflow.slotOf(&op.Bucket)
-	h := opened{shard: sh, hash: t.hashShort(op.Bucket.Namespace, slot, "", op.Bucket.Variant)}
+	h := opened{shard: sh, hash: t.hashShort(op.Bucket.Namespace, slot, "", op.Bucket.Variant, op.Bucket.Window)}
 	for h.bucket = sh.buckets[h.hash]; h.bucket != nil; h.bucket = h.bucket.next {
 		if h.bucket.inSlot(&op.Bucket, slot) && h.bucket.limits.Hash() == op.Limits.Hash() {
 			break
@@ -79,7 +79,7 @@ func (t *table) inherit(b *bucket, op *limiter.Op, now int64) {
 	sh.mu.Lock()
 	defer sh.mu.Unlock()
 	slot := t.overflow.slotOf(&op.Bucket)
-	b.share(sh.buckets[t.hashShort(op.Bucket.Namespace, slot, "", op.Bucket.Variant)], op, slot, now)
+	b.share(sh.buckets[t.hashShort(op.Bucket.Namespace, slot, "", op.Bucket.Variant, op.Bucket.Window)], op, slot, now)
 }
 
 // inheritAll is inherit of a bucket of a backup. Its generation means nothing here, and its limits
@@ -89,8 +89,8 @@ func (t *table) inheritAll(b *bucket, now int64) {
 	sh.mu.Lock()
 	defer sh.mu.Unlock()
 	namespace, slot := b.namespace.Value(), t.overflow.slotShort(b.entity, b.resource.Value())
-	key := limiter.BucketKey{Namespace: namespace, Variant: b.variant}
-	for other := sh.buckets[t.hashShort(namespace, slot, "", b.variant)]; other != nil; other = other.next {
+	key := limiter.BucketKey{Namespace: namespace, Variant: b.variant, Window: b.window.value()}
+	for other := sh.buckets[t.hashShort(namespace, slot, "", b.variant, b.window.value())]; other != nil; other = other.next {
 		if other.inSlot(&key, slot) {
 			b.lower(other, false, now)
 		}

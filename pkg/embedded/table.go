@@ -28,7 +28,7 @@ type shard struct {
 // sameAs returns the bucket of the same names, nil for none. The shard must be locked.
 func (sh *shard) sameAs(hash uint64, of *bucket) *bucket {
 	b := sh.buckets[hash]
-	for b != nil && (b.variant != of.variant || b.shared != of.shared || b.entity != of.entity || b.resource != of.resource || b.namespace != of.namespace) {
+	for b != nil && (b.variant != of.variant || b.window != of.window || b.shared != of.shared || b.entity != of.entity || b.resource != of.resource || b.namespace != of.namespace) {
 		b = b.next
 	}
 	return b
@@ -85,20 +85,20 @@ func (t *table) close(keep func(map[uint64]*bucket)) {
 // hash finds a bucket. Each store has a random seed, so that no client can choose names that
 // collide; bucket.is compares the names.
 func (t *table) hash(k *limiter.BucketKey) uint64 {
-	return t.hashShort(k.Namespace, limiter.ShortName(k.Entity), limiter.ShortName(k.Resource), k.Variant)
+	return t.hashShort(k.Namespace, limiter.ShortName(k.Entity), limiter.ShortName(k.Resource), k.Variant, k.Window)
 }
 
 // hashOf is hash of the names in a bucket.
 func (t *table) hashOf(b *bucket) (uint64, *shard) {
 	if b.shared {
-		return t.hashShort(b.namespace.Value(), b.entity, "", b.variant), &t.shards[overflowShard]
+		return t.hashShort(b.namespace.Value(), b.entity, "", b.variant, b.window.value()), &t.shards[overflowShard]
 	}
-	hash := t.hashShort(b.namespace.Value(), b.entity, b.resource.Value(), b.variant)
+	hash := t.hashShort(b.namespace.Value(), b.entity, b.resource.Value(), b.variant, b.window.value())
 	return hash, &t.shards[hash%shardCount]
 }
 
 // hashShort is hash of shortened names.
-func (t *table) hashShort(namespace, entity, resource string, variant uint64) uint64 {
+func (t *table) hashShort(namespace, entity, resource string, variant uint64, window limiter.Window) uint64 {
 	const odd = 0x9e3779b97f4a7c15 // 2^64/φ: spreads the parts, so that they do not cancel out
 	h := maphash.String(t.seed, entity)
 	h = h*odd + maphash.String(t.seed, resource)
@@ -106,6 +106,11 @@ func (t *table) hashShort(namespace, entity, resource string, variant uint64) ui
 		h = h*odd + maphash.String(t.seed, namespace)
 	}
 	h = (h + variant) * odd
+	if window != (limiter.Window{}) {
+		h = (h + uint64(window.Start)) * odd // #nosec G115 -- bits of a hash
+		h = (h + uint64(window.End)) * odd   // #nosec G115 -- likewise
+		h = (h + window.Calendar) * odd
+	}
 	return h ^ h>>32
 }
 

@@ -20,7 +20,14 @@ func (k *taker) Take(ctx context.Context, now time.Time, ops []limiter.Op) (bool
 // ones. Until then nothing is changed.
 func (k *taker) take(ctx context.Context, now int64, ops []limiter.Op) (bool, error) {
 	for {
-		t, err := k.decide(now, ops)
+		var t try
+		var err error
+		if len(ops) == 1 {
+			t, err = k.tryOne(now, &ops[0])
+		}
+		if len(ops) > 1 || t.none {
+			t, err = k.tryAll(now, ops)
+		}
 		if err != nil {
 			return t.admitted, err
 		}

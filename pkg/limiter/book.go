@@ -42,16 +42,17 @@ func (l *Limiter) Book(ctx context.Context, now time.Time, req *Request, d *Deci
 
 // Settle corrects a reservation to the actual use. Each bucket of the reservation is charged for
 // more use of a limit, or gets a refund for less. Limits that used does not name are unchanged, and
-// so are those of which no bucket gave any. A reservation is settled once, by one caller; won
-// reports whether m.Owner is that one. After an error Settle may be repeated with the same mark,
-// unless the error is [ErrUncertain]: then it may have been applied. If the process ends in
-// between, nothing more is applied.
+// so are those of which no bucket gave any. Tokens in flight are given back, whatever used says.
+//
+// A reservation is settled once, by one caller; won reports whether m.Owner is that one. After an
+// error Settle may be repeated with the same mark, unless the error is [ErrUncertain]: then it may
+// have been applied. If the process ends in between, nothing more is applied.
 func (l *Limiter) Settle(ctx context.Context, now time.Time, m Mark, holdings []Holding, used []Consumption) (won bool, err error) {
 	won, err = l.store.Settle(ctx, now, m)
 	if err != nil || !won {
 		return false, err
 	}
-	ops := settlement(holdings, used)
+	ops := settlement(now, holdings, used)
 	if len(ops) == 0 {
 		return true, nil
 	}
@@ -63,18 +64,29 @@ func (l *Limiter) Settle(ctx context.Context, now time.Time, m Mark, holdings []
 }
 
 // settlement returns the ops that correct the buckets of the holdings to the actual use. Several
-// holdings of a bucket count together.
-func settlement(holdings []Holding, used []Consumption) []Op {
+// holdings of a bucket count together. A request in flight ends, whatever it used.
+func settlement(now time.Time, holdings []Holding, used []Consumption) []Op {
 	ops := make([]Op, 0, len(holdings))
 	for i := range holdings {
 		h := &holdings[i]
+		ends := h.Bucket.Window.InFlight()     // rule: a request in flight ends whatever it used
+		if ends && h.Bucket.Window.Over(now) { // all its requests have ended
+			continue
+		}
 		j := slices.IndexFunc(ops, func(op Op) bool { return op.Bucket == h.Bucket })
 		if j < 0 {
 			j = len(ops)
 			ops = append(ops, Op{Bucket: h.Bucket, Limits: h.Limits, Generation: h.Generation, Shard: h.Shard})
 		}
 		for _, t := range h.Taken {
-			if amount, ok := usedOf(used, t.Limit); ok {
+			amount, ok := usedOf(used, t.Limit)
+			if of := h.Bucket.budgetOf(t.Limit); !ok && of != "" {
+				amount, ok = usedOf(used, of)
+			}
+			if ends {
+				amount, ok = 0, true
+			}
+			if ok {
 				sp := ops[j].spend(t.Limit)
 				sp.Refund, sp.Charge = saturatingAdd(sp.Refund, t.Amount), amount
 			}

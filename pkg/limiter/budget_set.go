@@ -1,7 +1,10 @@
 package limiter
 
 import (
+	"cmp"
 	"maps"
+	"slices"
+	"strings"
 )
 
 // BudgetBucket is the bucket whose usage is compared. No part is "".
@@ -30,15 +33,41 @@ type StoredBudgetLimits struct {
 	Budgets *Budgets // of them
 }
 
-// BudgetSet is an immutable set of the budgets of a configuration, by the place of their limits. A nil
-// Set is empty.
+// BudgetSet is an immutable set of the budgets of a configuration, by the place of their limits. The
+// entity of a place that ends in '*' is a [Kind]. A nil Set is empty.
 type BudgetSet struct {
-	at map[Ref]*Budgets
+	at    map[Ref]*Budgets
+	kinds []string // prefixes, the longest first
 }
 
 // NewBudgetSet returns the set of the budgets at some places.
 func NewBudgetSet(at map[Ref]*Budgets) *BudgetSet {
-	return &BudgetSet{maps.Clone(at)}
+	s := &BudgetSet{at: maps.Clone(at)}
+	for place := range at {
+		if prefix, kind := strings.CutSuffix(place.Entity, "*"); kind && !slices.Contains(s.kinds, prefix) {
+			s.kinds = append(s.kinds, prefix)
+		}
+	}
+	slices.SortFunc(s.kinds, func(a, b string) int { return cmp.Compare(len(b), len(a)) })
+	return s
+}
+
+// ofKind returns the budget that a kind of the bucket's entity has.
+func (s *BudgetSet) ofKind(of *BudgetBucket, limit string, w UsageWindow) (Budget, bool) {
+	if s == nil {
+		return Budget{}, false
+	}
+	for _, prefix := range s.kinds {
+		if !strings.HasPrefix(of.Entity, prefix) {
+			continue
+		}
+		for _, resource := range []string{of.Resource, DefaultResource} {
+			if b, ok := s.at[EntityLimitsRef(prefix+"*", resource)].Of(limit, w); ok {
+				return b, true
+			}
+		}
+	}
+	return Budget{}, false
 }
 
 // At returns the budgets of a place; nil = none.
@@ -70,6 +99,12 @@ func (s *BudgetSet) All() func(yield func(Ref, *Budgets) bool) {
 // with its budgets. Of sets of.Shared.
 func (s *BudgetSet) Of(of *BudgetBucket, limit string, w UsageWindow, stored *StoredBudgets) (b Budget, ok bool) {
 	for i, place := range BudgetPlaces(of.Entity, of.Resource) {
+		if place.Kind == RefResourceLimits {
+			if b, ok := s.ofKind(of, limit, w); ok {
+				of.Shared = true
+				return b, true
+			}
+		}
 		budgets := stored[i].Budgets
 		if stored[i].Limits.Find(limit) < 0 {
 			budgets = s.At(place)

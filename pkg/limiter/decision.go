@@ -94,6 +94,7 @@ type LimitStatus struct {
 	Resource string
 	Limit    *Limit // as the bucket is under it; shared, not to be changed
 	Source   Source // the level of the limit
+	Plan     string // of the entity, where the limit is from it; "" for one that a rule names
 
 	Available  int64         // balance in millitokens; below zero is debt
 	Requested  int64         // millitokens to take; 0 for a peek, a charge, a refund
@@ -111,6 +112,9 @@ func (s LimitStatus) Deficit() int64 {
 	return tokenbucket.Need(s.Requested) - s.Available
 }
 
+// Tries reports whether a level of the decision has limits that are tried. [Take.Tried] decides by them.
+func (d *Decision) Tries() bool { return d.scratch.tries }
+
 // reset empties the decision and keeps its memory. It sets field by field: this is on the hot path,
 // and copying the whole would cost more than deciding.
 func (d *Decision) reset() {
@@ -119,7 +123,7 @@ func (d *Decision) reset() {
 	d.Late, d.Policy, d.Unavailable, d.Kept = false, Unset, nil, false
 	d.Statuses = d.Statuses[:0]
 	sc := &d.scratch
-	sc.offline, sc.late, sc.unread, sc.policy, sc.decides = false, false, false, Unset, Unset
+	sc.offline, sc.late, sc.unread, sc.inFlight, sc.tries, sc.policy, sc.decides = false, false, false, false, false, Unset, Unset
 	sc.levels, sc.bases = sc.levels[:0], sc.bases[:0]
 	sc.refs, sc.records = sc.refs[:0], sc.records[:0]
 	sc.ops, sc.spends = sc.ops[:0], sc.spends[:0]

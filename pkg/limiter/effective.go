@@ -3,14 +3,10 @@ package limiter
 import (
 	"context"
 	"fmt"
+	"slices"
+	"strings"
 	"time"
 )
-
-// EffectiveLimit is a limit with the place that decides about it.
-type EffectiveLimit struct {
-	Limit  Limit
-	Source Source
-}
 
 // Effective returns the limits of the ordinary bucket of an entity for a resource, by name, as decisions
 // merge them. It takes nothing, and reads no bucket. An entity or a resource that nothing is stored for
@@ -41,10 +37,13 @@ func (l *Limiter) Effective(ctx context.Context, now time.Time, namespace, entit
 		}
 	}
 	lv := &sc.levels[0]
-	l.merges.level(&l.snapshotOf(req).static, &req.Takes[0], lv, sc.records, &sc.places)
-	out := make([]EffectiveLimit, lv.ordinary.limits.Len())
+	l.merges.level(l.snapshotOf(req), &req.Takes[0], lv, sc.records, &sc.places)
+	out := lv.ordinary.all()
+	slices.SortFunc(out, func(a, b EffectiveLimit) int { return strings.Compare(a.Limit.Name, b.Limit.Name) })
 	for i := range out {
-		out[i] = EffectiveLimit{Limit: lv.ordinary.limits.At(i), Source: lv.ordinary.sourceOf(i)}
+		if out[i].Source == SourcePlan {
+			out[i].Plan = lv.plan
+		}
 	}
 	return out, nil
 }

@@ -16,8 +16,9 @@ const DefaultNamespace = "default"
 type Entity struct {
 	ID        string            // any bytes, not empty
 	Name      string            // for people; optional
-	Parent    string            // ID of the parent; "" = none
+	Parent    string            // ID of the parent; "" = that of the file, with its Cascade, or none
 	Cascade   bool              // the parent consumes the same as the entity
+	Plan      string            // name of the plan whose limits it has, see [Static]; "" = that of the file
 	Metadata  map[string]string // optional, not interpreted
 	CreatedAt time.Time         // set by the store
 	Version   uint64            // optimistic lock: set by the store, 0 for an entity that is not stored yet

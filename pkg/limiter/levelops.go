@@ -9,26 +9,51 @@ func (sc *scratch) addOps(req *Request, i int, generation uint64) {
 	for j := range t.Consume {
 		c := &t.Consume[j]
 		b, n := lv.bucketOf(c.Limit)
-		if n < 0 {
-			lv.complete = false
+		switch {
+		case t.Tried && !b.own && lv.depth == 0 && t.Limits.Find(c.Limit) >= 0: // its limit in force is not in this bucket
 			continue
+		case n < 0:
+			lv.complete = lv.complete && b.zero(c.Limit) != nil
+		case !b.limits.Unlimited(n):
+			sc.opOf(req, lv, b, generation).add(t, c.Limit, c.Amount)
 		}
-		if b.limits.Unlimited(n) {
-			continue
-		}
-		op := sc.opOf(req, lv, b, generation)
-		sp := op.spend(c.Limit)
-		switch t.Mode {
-		case Charge:
-			sp.Charge = saturatingAdd(sp.Charge, c.Amount)
-		case Refund:
-			sp.Refund = saturatingAdd(sp.Refund, c.Amount)
-		case Consume:
-			sp.Take = saturatingAdd(sp.Take, c.Amount)
-			sp.Look = sp.Look || c.Amount == 0
-			if t.Lease != (LeasePolicy{}) {
-				op.Lease = op.Lease.and(t.Lease)
+		for k := range lv.windows {
+			of := &lv.windows[k]
+			if b.followedBy(of) {
+				sc.opOf(req, lv, of, generation).add(t, c.Limit, c.Amount)
 			}
+			if quota := lv.budgetIn(t, k, c.Limit); quota != "" && of.own == b.own {
+				sc.opOf(req, lv, of, generation).add(t, quota, c.Amount)
+			}
+		}
+	}
+}
+
+// budgetIn returns the name of the quota in a window's bucket that is a budget of a limit; "" for none, and
+// where the take names the quota itself.
+func (lv *level) budgetIn(t *Take, window int, limit string) string {
+	b := &lv.windows[window]
+	for i := range b.limits.limits {
+		if name := b.limits.limits[i].Name; b.quotas.windows.BudgetOf(name) == limit && !t.consumes(name) {
+			return name
+		}
+	}
+	return ""
+}
+
+// add adds an amount of a take to the spend of a limit.
+func (op *Op) add(t *Take, limit string, amount int64) {
+	sp := op.spend(limit)
+	switch t.Mode {
+	case Charge:
+		sp.Charge = saturatingAdd(sp.Charge, amount)
+	case Refund:
+		sp.Refund = saturatingAdd(sp.Refund, amount)
+	case Consume:
+		sp.Take = saturatingAdd(sp.Take, amount)
+		sp.Look = sp.Look || amount == 0
+		if t.Lease != (LeasePolicy{}) {
+			op.Lease = op.Lease.and(t.Lease)
 		}
 	}
 }
@@ -41,7 +66,7 @@ func (sc *scratch) opOf(req *Request, lv *level, b *levelBucket, generation uint
 	t := &req.Takes[lv.take]
 	b.op = len(sc.ops)
 	op := grow(&sc.ops)
-	op.Bucket.Namespace, op.Bucket.Entity, op.Bucket.Resource, op.Bucket.Variant = req.namespace(), lv.entity, t.Resource, t.variant(b == &lv.own)
+	op.Bucket.Namespace, op.Bucket.Entity, op.Bucket.Resource, op.Bucket.Variant, op.Bucket.Window = req.namespace(), lv.entity, t.Resource, t.variant(b.own), b.window
 	for i := range sc.ops[:b.op] {
 		if sc.ops[i].Bucket == op.Bucket {
 			sc.ops = sc.ops[:b.op]
@@ -67,10 +92,14 @@ func (sc *scratch) cut(n int) []Spend {
 
 // variant distinguishes buckets of a take's own limits, of labels, and of shadows from ordinary ones.
 func (t *Take) variant(own bool) uint64 {
-	if own {
-		return VariantOf(t.Limits, t.LimitsOf, t.Label, t.Shadow)
+	label := t.Label
+	if t.Tried { // others than those of rules in shadow mode
+		label += shadowSuffix
 	}
-	return VariantOf(nil, "", t.Label, t.Shadow)
+	if own {
+		return VariantOf(t.Limits, t.LimitsOf, label, t.Shadow || t.Tried)
+	}
+	return VariantOf(nil, "", label, t.Shadow || t.Tried)
 }
 
 // VariantOf returns the variant of the buckets of a [Take] with these limits of its own, which

@@ -30,13 +30,25 @@ const (
 
 // Limit is one rate: a token bucket's capacity and its refill. The zero value is
 // not valid; use a constructor. Limits are values and are compared with ==.
+//
+// A limit whose Capacity and RefillAmount are 0 has a rate of 0. It admits nothing, and has no balance:
+// decisions ask no store about it, and buckets do not have it.
+//
+// A limit with a Calendar is a quota: at most Capacity tokens in each window. Each window has a bucket of
+// its own, see [BucketKey], under a limit that never refills.
+//
+// A limit with a Calendar of the unit [InFlight] is one in flight: at most Capacity tokens of requests that
+// have begun and have not ended. A request takes from the bucket of the present window and from that of
+// the next one. It ends when its reservation is settled, or at the latest with the next window: between
+// MaxTime and twice as long after its begin. So each bucket has all requests whose time is not over.
 type Limit struct {
 	Name         string        // a letter, then letters, digits, '_', '.' or '-'; at most MaxLimitName bytes; not "wcu"
-	Capacity     int64         // greatest balance in tokens, 1 to MaxTokens
-	RefillAmount int64         // tokens refilled in each RefillPeriod, 1 to MaxTokens
-	RefillPeriod time.Duration // 1 second to 366 days, whole milliseconds
+	Capacity     int64         // greatest balance in tokens, 1 to MaxTokens; 0 only of a rate of 0
+	RefillAmount int64         // tokens refilled in each RefillPeriod, 0 to MaxTokens; 0 = it never refills
+	RefillPeriod time.Duration // 1 second to 366 days, whole milliseconds; 0 with a Calendar
 	MaxDebt      int64         // tokens a charge may go below zero; 0 = DefaultMaxDebt × Capacity, NoDebt = none
 	Unlimited    bool          // never denies and has no balance; the other numbers are 0
+	Calendar     Calendar      // of a quota, and of a limit in flight
 }
 
 // PerSecond returns a limit of rate tokens a second, holding as many.
@@ -59,6 +71,51 @@ func Custom(name string, capacity, refillAmount int64, refillPeriod time.Duratio
 // Unlimited returns a limit that never denies. It resolves a name, so that it exempts an entity
 // from the limits of its resource or of the system.
 func Unlimited(name string) Limit { return Limit{Name: name, Unlimited: true} }
+
+// Quota returns a limit of so many tokens in each window of a calendar.
+func Quota(name string, tokens int64, of Calendar) Limit {
+	return Limit{Name: name, Capacity: tokens, Calendar: of}
+}
+
+// Concurrent returns a limit of so many tokens in flight, of requests that take maxTime at most.
+func Concurrent(name string, tokens int64, maxTime time.Duration) Limit {
+	return Limit{Name: name, Capacity: tokens, Calendar: Calendar{Unit: InFlight, MaxTime: maxTime}}
+}
+
+// Windowed reports whether the limit has windows: a quota, or a limit in flight.
+func (l Limit) Windowed() bool { return l.Calendar.Unit != NoCalendar }
+
+// IsQuota reports whether the limit is a quota.
+func (l Limit) IsQuota() bool { return l.Windowed() && !l.IsInFlight() }
+
+// IsInFlight reports whether the limit is one in flight.
+func (l Limit) IsInFlight() bool { return l.Calendar.Unit == InFlight }
+
+// PerPeriod returns the tokens that are refilled in a period, and the period. Those of a quota are the
+// whole quota and the usual length of a window: a month has 30 days. Those of a limit in flight are the
+// whole limit and its longest time.
+func (l Limit) PerPeriod() (tokens int64, period time.Duration) {
+	const day = 24 * time.Hour
+	if l.IsInFlight() {
+		return l.Capacity, l.Calendar.MaxTime
+	}
+	if l.IsQuota() {
+		length := [...]time.Duration{CalendarHour: time.Hour, CalendarDay: day, CalendarWeek: 7 * day, CalendarMonth: 30 * day}
+		return l.Capacity, length[l.Calendar.Unit]
+	}
+	return l.RefillAmount, l.RefillPeriod
+}
+
+// neverPeriod is the period of limits that never refill.
+const neverPeriod = time.Second
+
+// inWindow returns the limit that the bucket of one window of a quota has.
+func (l Limit) inWindow() Limit {
+	return Limit{Name: l.Name, Capacity: l.Capacity, RefillPeriod: neverPeriod, MaxDebt: l.MaxDebt}
+}
+
+// AdmitsNothing reports whether the rate is 0.
+func (l Limit) AdmitsNothing() bool { return l.Capacity == 0 && !l.Unlimited }
 
 // WithBurst returns the limit with another capacity: burst tokens may be used at
 // once, the sustained rate stays.
@@ -85,19 +142,47 @@ func (l Limit) Validate() error {
 		}
 		return nil
 	}
-	if l.Capacity < 1 || l.Capacity > MaxTokens {
+	if l.Calendar != (Calendar{}) {
+		return l.validateWindowed()
+	}
+	if l.Capacity < min(l.RefillAmount, 1) || l.Capacity > MaxTokens {
 		return fmt.Errorf("%w: capacity of limit %s is %d; it must be 1 to %d tokens", ErrInvalid, l.Name, l.Capacity, int64(MaxTokens))
 	}
-	if l.RefillAmount < 1 || l.RefillAmount > MaxTokens {
-		return fmt.Errorf("%w: refill of limit %s is %d; it must be 1 to %d tokens", ErrInvalid, l.Name, l.RefillAmount, int64(MaxTokens))
+	if l.RefillAmount < 0 || l.RefillAmount > MaxTokens {
+		return fmt.Errorf("%w: refill of limit %s is %d; it must be 0 to %d tokens", ErrInvalid, l.Name, l.RefillAmount, int64(MaxTokens))
 	}
 	if l.RefillPeriod%time.Millisecond != 0 {
 		return fmt.Errorf("%w: period of limit %s is %v; it must be whole milliseconds", ErrInvalid, l.Name, l.RefillPeriod)
 	}
-	if err := l.Params().Validate(); err != nil {
+	if l.RefillPeriod < time.Second || l.RefillPeriod.Milliseconds() > tokenbucket.MaxPeriod {
 		return fmt.Errorf("%w: period of limit %s is %v; it must be 1s to 366 days", ErrInvalid, l.Name, l.RefillPeriod)
 	}
+	if l.AdmitsNothing() && l.MaxDebt != 0 {
+		return fmt.Errorf("%w: limit %s has a rate of 0, and cannot have max_debt: nothing can be charged to it", ErrInvalid, l.Name)
+	}
 	if l.MaxDebt < NoDebt || l.MaxDebt > MaxTokens {
+		return fmt.Errorf("%w: max_debt of limit %s is %d; it must be 0 to %d tokens", ErrInvalid, l.Name, l.MaxDebt, int64(MaxTokens))
+	}
+	return nil
+}
+
+// validateWindowed is Validate of a limit with windows.
+func (l Limit) validateWindowed() error {
+	if err := l.Calendar.Validate(); err != nil {
+		return fmt.Errorf("limit %s: %w", l.Name, err)
+	}
+	what := "quota"
+	if l.IsInFlight() {
+		what = "in_flight"
+	}
+	switch {
+	case l.Capacity < 1 || l.Capacity > MaxTokens:
+		return fmt.Errorf("%w: %s of limit %s is %d; it must be 1 to %d tokens", ErrInvalid, what, l.Name, l.Capacity, int64(MaxTokens))
+	case l.RefillAmount != 0 || l.RefillPeriod != 0:
+		return fmt.Errorf("%w: limit %s has %s and cannot have a refill", ErrInvalid, l.Name, what)
+	case l.IsInFlight() && l.MaxDebt != 0:
+		return fmt.Errorf("%w: limit %s has in_flight and cannot have max_debt: a request that ended has no debt", ErrInvalid, l.Name)
+	case l.MaxDebt < NoDebt || l.MaxDebt > MaxTokens:
 		return fmt.Errorf("%w: max_debt of limit %s is %d; it must be 0 to %d tokens", ErrInvalid, l.Name, l.MaxDebt, int64(MaxTokens))
 	}
 	return nil
@@ -124,6 +209,9 @@ func isLetter(c byte) bool { return c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z'
 
 // Params returns the limit in the units of the arithmetic.
 func (l Limit) Params() tokenbucket.Params {
+	if l.Windowed() {
+		l = l.inWindow()
+	}
 	return tokenbucket.Params{
 		Capacity: l.Capacity * Milli,
 		Amount:   l.RefillAmount * Milli,
@@ -144,10 +232,16 @@ func (l Limit) DebtFloor() int64 {
 }
 
 // String returns the limit as a configuration file writes it, without its name:
-// "100/minute", "100/minute burst 150", "unlimited".
+// "100/minute", "100/minute burst 150", "2000000/month calendar", "5 in flight 10m", "unlimited".
 func (l Limit) String() string {
 	if l.Unlimited {
 		return "unlimited"
+	}
+	switch {
+	case l.IsInFlight():
+		return fmt.Sprintf("%d %v", l.Capacity, l.Calendar)
+	case l.IsQuota():
+		return fmt.Sprintf("%d/%v", l.Capacity, l.Calendar)
 	}
 	s := fmt.Sprintf("%d/%s", l.RefillAmount, periodString(l.RefillPeriod))
 	if l.Capacity != l.RefillAmount {
@@ -164,6 +258,11 @@ func periodString(d time.Duration) string {
 			return name
 		}
 	}
+	return durationString(d)
+}
+
+// durationString returns a duration without zeros behind the last unit: 10m, not 10m0s.
+func durationString(d time.Duration) string {
 	s := d.String()
 	if strings.HasSuffix(s, "m0s") {
 		s = s[:len(s)-2]
@@ -180,6 +279,7 @@ type Limits struct {
 	limits []Limit // by name
 	params []tokenbucket.Params
 	hash   uint64
+	apart  bool // some are in no bucket that is for all time: a rate of 0, one with windows, or one that is tried
 }
 
 // NewLimits returns the set of the given limits, at most [MaxLimits]. It refuses
@@ -198,6 +298,7 @@ func NewLimits(limits ...Limit) (*Limits, error) {
 			return nil, fmt.Errorf("%w: limit %s is given twice", ErrInvalid, l.Name)
 		}
 		s.params[i] = l.Params()
+		s.apart = s.apart || l.AdmitsNothing() || l.Windowed() || TriedBeside(l.Name) != ""
 	}
 	s.hash = hashLimits(s.limits)
 	return s, nil
@@ -209,6 +310,9 @@ func hashLimits(limits []Limit) uint64 {
 	h := sha256.New()
 	for _, l := range limits {
 		_, _ = fmt.Fprintf(h, "%s %d %d %d %d %t\n", l.Name, l.Capacity, l.RefillAmount, l.RefillPeriod.Milliseconds(), l.DebtFloor(), l.Unlimited)
+		if l.Windowed() {
+			_, _ = fmt.Fprintln(h, l.Calendar)
+		}
 	}
 	return binary.BigEndian.Uint64(h.Sum(nil))
 }
@@ -264,9 +368,9 @@ func (s *Limits) Scale(permille int64) *Limits {
 	scaled := make([]Limit, s.Len())
 	for i := range scaled {
 		l := s.limits[i]
-		if !l.Unlimited {
+		if !l.Unlimited && !l.AdmitsNothing() {
 			l.Capacity = max(1, l.Capacity/1000*permille+l.Capacity%1000*permille/1000)
-			l.RefillAmount = max(1, l.RefillAmount/1000*permille+l.RefillAmount%1000*permille/1000)
+			l.RefillAmount = max(min(l.RefillAmount, 1), l.RefillAmount/1000*permille+l.RefillAmount%1000*permille/1000)
 		}
 		scaled[i] = l
 	}

@@ -20,7 +20,7 @@ var t0 = time.UnixMilli(1_000_000)
 
 func newStore(t *testing.T) *embedded.Store {
 	t.Helper()
-	s := embedded.New(embedded.Config{})
+	s := embedded.New(embedded.Config{SweepInterval: time.Hour}) // tests have times of their own
 	t.Cleanup(func() {
 		if err := s.Close(context.Background()); err != nil {
 			t.Error(err)

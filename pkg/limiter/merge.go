@@ -1,6 +1,10 @@
 package limiter
 
-import "sync"
+import (
+	"slices"
+	"strings"
+	"sync"
+)
 
 // Limits merge by name: of the places that have a limit of a name, the most specific one decides about
 // it. See [Source] for their order. At each place stored limits come before those of the file.
@@ -15,7 +19,7 @@ type place struct {
 }
 
 // maxPlaces is how many places may have limits of one bucket.
-const maxPlaces = 8
+const maxPlaces = 11
 
 // places are those of one bucket that have limits, the most specific one first.
 type places struct {
@@ -54,16 +58,27 @@ func (p *places) addEntity(file *StaticEntity, r []Record) {
 	p.add(file.limits(DefaultResource), SourceEntityDefaultConfig)
 }
 
-// ordinary adds the places of the entity's ordinary bucket.
-func (s *Static) ordinary(p *places, file *StaticEntity, resource string, r []Record) {
+// ordinary adds the places of the ordinary bucket of a level's entity.
+func (s *Snapshot) ordinary(p *places, lv *level, file *StaticEntity, resource string, r []Record) {
 	p.addEntityResource(file, resource, r)
 	p.addEntity(file, r)
+	if len(s.static.Plans) > 0 || len(s.static.Kinds) > 0 {
+		kind := s.kinds.of(lv.entity)
+		lv.plan = file.planOf(r[0].Entity)
+		p.add(s.static.Plans[lv.plan], SourcePlan)
+		p.add(kind.before.of(resource), SourceKindConfig)
+		if lv.plan == "" {
+			lv.plan = kind.plan
+			p.add(s.static.Plans[lv.plan], SourcePlan)
+		}
+		p.add(kind.after.of(resource), SourceKindConfig)
+	}
 	p.addStored(&r[3], SourceResource)
-	if len(s.Resources) > 0 {
-		p.add(s.Resources[resource], SourceResourceConfig)
+	if len(s.static.Resources) > 0 {
+		p.add(s.static.Resources[resource], SourceResourceConfig)
 	}
 	p.addStored(&r[4], SourceSystem)
-	p.add(s.System, SourceSystemConfig)
+	p.add(s.static.System, SourceSystemConfig)
 }
 
 // own adds the places of the bucket of a take's own limits. They end with those.
@@ -84,6 +99,47 @@ type merged struct {
 	limits  *Limits
 	source  Source   // of all, where sources is nil
 	sources []Source // by limit
+	apart   *apart   // what the bucket does not have; nil = nothing
+}
+
+// apart is the limits of a level that are in no bucket for all time.
+type apart struct {
+	zeros  []EffectiveLimit // with a rate of 0
+	quotas []quotas
+	tried  *merged // limits that are tried, by the names of those in force; nil = none
+}
+
+// quotas are those of one calendar. Each of its windows has a bucket.
+type quotas struct {
+	windows  *windows
+	inWindow merged           // the limits of the bucket of a window
+	shown    []EffectiveLimit // the quotas, in the order of those limits
+}
+
+// zero returns the limit of the name if its rate is 0, and nil otherwise.
+func (m *merged) zero(name string) *EffectiveLimit {
+	if m.apart == nil {
+		return nil
+	}
+	for i := range m.apart.zeros {
+		if zero := &m.apart.zeros[i]; zero.Limit.Name == name {
+			return zero
+		}
+	}
+	return nil
+}
+
+// has reports whether there is a limit of the name.
+func (m *merged) has(name string) bool {
+	return m.limits.Find(name) >= 0 || m.zero(name) != nil || m.quotaOf(name) >= 0
+}
+
+// quotaOf returns the index of the quotas that have a limit of the name, or -1.
+func (m *merged) quotaOf(name string) int {
+	if m.apart == nil {
+		return -1
+	}
+	return slices.IndexFunc(m.apart.quotas, func(q quotas) bool { return q.inWindow.limits.Find(name) >= 0 })
 }
 
 // sourceOf returns the place of a limit, by its index.
@@ -96,13 +152,9 @@ func (m *merged) sourceOf(i int) Source {
 
 // mergeKey is the content of places: merges of equal content are the same.
 type mergeKey struct {
-	places [maxPlaces]placeKey
-	given  string
-}
-
-type placeKey struct {
-	hash   uint64
-	source Source
+	hashes  [maxPlaces]uint64
+	sources [maxPlaces]Source
+	given   string
 }
 
 // maxMerges is how many of the latest merges are remembered, and at most twice as many in all.
@@ -115,17 +167,22 @@ type merges struct {
 	before map[mergeKey]merged // the latest ones before these
 }
 
-// of merges places. With only, the result has the names of the last place and no others.
-func (m *merges) of(p *places, only bool) merged {
-	if p.n == 0 {
-		return merged{}
+// of merges places into an empty merged. With only, the result has the names of the last place and no others.
+func (m *merges) of(p *places, only bool, into *merged) {
+	switch {
+	case p.n == 0:
+	case p.n == 1 && p.given == "" && !p.all[0].limits.apart:
+		into.limits, into.source = p.all[0].limits, p.all[0].source
+	default:
+		*into = m.several(p, only)
 	}
-	if p.n == 1 && p.given == "" {
-		return merged{limits: p.all[0].limits, source: p.all[0].source}
-	}
+}
+
+// several is of where the merge is none of the simple ones.
+func (m *merges) several(p *places, only bool) merged {
 	key := mergeKey{given: p.given}
 	for i := range p.n {
-		key.places[i] = placeKey{p.all[i].limits.Hash(), p.all[i].source}
+		key.hashes[i], key.sources[i] = p.all[i].limits.Hash(), p.all[i].source
 	}
 	m.mu.RLock()
 	got, known := m.known[key]
@@ -151,27 +208,120 @@ func (m *merges) of(p *places, only bool) merged {
 // merge merges places. Names beyond [MaxLimits] are left out, those of the least specific place first.
 func (p *places) merge(only bool) merged {
 	last := p.all[p.n-1]
-	var limits []Limit
-	sources := make(map[string]Source)
+	inForce, tried := merger{sources: make(map[string]Source)}, merger{sources: make(map[string]Source)}
 	if i := last.limits.Find(p.given); i >= 0 {
-		limits, sources[p.given] = append(limits, last.limits.limits[i]), SourceRequest
+		inForce.add(last.limits.limits[i], SourceRequest)
 	}
 	for _, at := range p.all[:p.n] {
 		for _, l := range at.limits.limits {
-			_, found := sources[l.Name]
-			if found || only && last.limits.Find(l.Name) < 0 || len(limits) == MaxLimits {
-				continue
+			to := &inForce
+			if of := TriedBeside(l.Name); of != "" {
+				to, l.Name = &tried, of
 			}
-			limits, sources[l.Name] = append(limits, l), at.source
+			if !only || last.limits.Find(l.Name) >= 0 {
+				to.add(l, at.source)
+			}
 		}
 	}
-	set, err := NewLimits(limits...)
-	if err != nil { // impossible: each limit is one of a valid set
-		return merged{limits: last.limits, source: last.source}
-	}
-	m := merged{limits: set, sources: make([]Source, set.Len())}
-	for i := range m.sources {
-		m.sources[i] = sources[set.limits[i].Name]
+	m := inForce.merged()
+	if len(tried.sources) > 0 {
+		if m.apart == nil {
+			m.apart = &apart{}
+		}
+		of := tried.merged()
+		m.apart.tried = &of
 	}
 	return m
+}
+
+// merger collects the limits that decide.
+type merger struct {
+	limits, quotas []Limit
+	zeros          []EffectiveLimit
+	sources        map[string]Source // by name
+}
+
+// add adds a limit, unless a more specific place has one of its name.
+func (m *merger) add(l Limit, source Source) {
+	if _, found := m.sources[l.Name]; found || len(m.sources) >= MaxLimits {
+		return
+	}
+	m.sources[l.Name] = source
+	switch {
+	case l.AdmitsNothing():
+		m.zeros = append(m.zeros, EffectiveLimit{Limit: l, Source: source})
+	case l.Windowed():
+		m.quotas = append(m.quotas, l)
+	default:
+		m.limits = append(m.limits, l)
+	}
+}
+
+func (m *merger) merged() (out merged) {
+	out.limits, out.sources = setOf(m.limits, m.sources)
+	if len(m.zeros)+len(m.quotas) > 0 {
+		out.apart = &apart{zeros: m.zeros, quotas: quotasOf(m.quotas, m.sources)}
+	}
+	return out
+}
+
+// all returns the limits with their places, those that are tried by their own names.
+func (m *merged) all() (out []EffectiveLimit) {
+	for i := range m.limits.Len() {
+		out = append(out, EffectiveLimit{Limit: m.limits.At(i), Source: m.sourceOf(i)})
+	}
+	if m.apart == nil {
+		return out
+	}
+	out = append(out, m.apart.zeros...)
+	for _, q := range m.apart.quotas {
+		out = append(out, q.shown...)
+	}
+	if m.apart.tried != nil {
+		for _, l := range m.apart.tried.all() {
+			l.Limit.Name = ShadowName(l.Limit.Name)
+			out = append(out, l)
+		}
+	}
+	return out
+}
+
+// setOf returns a set of limits that were in others before, with their sources.
+func setOf(limits []Limit, sources map[string]Source) (*Limits, []Source) {
+	set, err := NewLimits(limits...)
+	if err != nil { // impossible: each limit is one of a valid set
+		set = nil
+	}
+	of := make([]Source, set.Len())
+	for i := range of {
+		of[i] = sources[set.limits[i].Name]
+	}
+	return set, of
+}
+
+// quotasOf returns quotas by their calendars.
+func quotasOf(all []Limit, sources map[string]Source) []quotas {
+	slices.SortFunc(all, func(a, b Limit) int { return strings.Compare(a.Name, b.Name) })
+	var out []quotas
+	of := make(map[Calendar][]Limit)
+	for _, l := range all {
+		of[l.Calendar] = append(of[l.Calendar], l)
+	}
+	for _, l := range all { // in their order
+		same := of[l.Calendar]
+		found, err := newWindows(l.Calendar)
+		if len(same) == 0 || err != nil { // of a valid set it has none
+			continue
+		}
+		delete(of, l.Calendar)
+		q := quotas{windows: found}
+		inWindow := make([]Limit, len(same))
+		for i, l := range same {
+			inWindow[i] = l.inWindow()
+			q.shown = append(q.shown, EffectiveLimit{Limit: l, Source: sources[l.Name]})
+		}
+		q.inWindow.limits, q.inWindow.sources = setOf(inWindow, sources)
+		out = append(out, q)
+	}
+	return out
 }

@@ -1,6 +1,14 @@
 package limiter
 
-import "github.com/ratelimit/ratelimit/pkg/tokenbucket"
+import (
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/ratelimit/ratelimit/pkg/tokenbucket"
+)
 
 // BucketKey identifies a bucket. Two keys are the same bucket only if all fields are equal.
 type BucketKey struct {
@@ -8,6 +16,65 @@ type BucketKey struct {
 	Entity    string // any bytes
 	Resource  string // any bytes
 	Variant   uint64 // 0 for the ordinary bucket; else for own limits, a label, or a shadow
+	Window    Window // of quotas, whose limits never refill; zero for a bucket for all time
+}
+
+// VariantText is the variant and the window as text: 16 hexadecimal digits, and for a window begin, end and
+// calendar. It has no '#'.
+func (k BucketKey) VariantText() string {
+	if k.Window == (Window{}) {
+		return fmt.Sprintf("%016x", k.Variant)
+	}
+	return fmt.Sprintf("%016x@%d_%d_%016x", k.Variant, k.Window.Start, k.Window.End, k.Window.Calendar)
+}
+
+// ParseVariant sets the variant and the window of a text of [BucketKey.VariantText].
+func (k *BucketKey) ParseVariant(text string) error {
+	id, window, windowed := strings.Cut(text, "@")
+	parts := strings.Split(window, "_")
+	bad := fmt.Errorf("%w: the variant of a bucket is 16 hexadecimal digits, and those of a window behind @, not %.100q", ErrInvalid, text)
+	if len(id) != 16 || windowed && len(parts) != 3 {
+		return bad
+	}
+	var errs [4]error
+	k.Variant, errs[0] = strconv.ParseUint(id, 16, 64)
+	if k.Window = (Window{}); windowed {
+		k.Window.Start, errs[1] = strconv.ParseInt(parts[0], 10, 64)
+		k.Window.End, errs[2] = strconv.ParseInt(parts[1], 10, 64)
+		k.Window.Calendar, errs[3] = strconv.ParseUint(parts[2], 16, 64)
+	}
+	if errors.Join(errs[:]...) != nil {
+		return bad
+	}
+	return nil
+}
+
+// Over reports whether the window has ended at a time. That of a bucket for all time never does.
+func (w Window) Over(now time.Time) bool { return w != (Window{}) && now.Unix() >= w.End }
+
+// How long a store keeps the bucket of a window after its end, at least. It is longer than clocks differ.
+// For quotas it is longer than a reservation may be settled, too.
+const (
+	keepQuota    = 25 * time.Hour
+	keepInFlight = 10 * time.Minute
+)
+
+// KeptUntil returns the time until which a store keeps the bucket of the window, in Unix seconds. It is 0 for
+// a bucket for all time.
+func (w Window) KeptUntil() int64 {
+	switch {
+	case w == (Window{}):
+		return 0
+	case w.InFlight():
+		return w.End + int64(keepInFlight/time.Second)
+	default:
+		return w.End + int64(keepQuota/time.Second)
+	}
+}
+
+// Forgettable reports whether a store may forget the bucket of a window at a time in Unix milliseconds.
+func (w Window) Forgettable(now int64) bool {
+	return w != (Window{}) && now >= w.KeptUntil()*1000
 }
 
 // ShadowVariants is the least variant of shadow buckets, on which limits are tried. No other bucket
@@ -17,6 +84,25 @@ const ShadowVariants uint64 = 0xffffff << 40
 // Shadow reports whether limits are tried on the bucket, see [Take.Shadow]. Its consumption was
 // taken from other buckets too, and so is no usage.
 func (k BucketKey) Shadow() bool { return k.Variant >= ShadowVariants }
+
+// Uncounted reports whether usage leaves a limit of the bucket out: all of a shadow, requests in flight, which
+// use nothing up, and quotas that are budgets, whose usage is that of another limit.
+func (k BucketKey) Uncounted(limit string) bool {
+	return k.Shadow() || k.Window.InFlight() || k.budgetOf(limit) != ""
+}
+
+// budgetOf returns the name of the limit that a quota of the bucket is a budget of, or "".
+func (k BucketKey) budgetOf(quota string) string {
+	if k.Window == (Window{}) {
+		return ""
+	}
+	for unit := CalendarHour; unit <= CalendarMonth; unit++ {
+		if of := (Calendar{Unit: unit}).BudgetOf(quota); of != "" {
+			return of
+		}
+	}
+	return ""
+}
 
 // Op is one bucket's part of a decision.
 //
@@ -114,16 +200,6 @@ type Spend struct {
 	// Bucket is the state after the decision. After a denial it is refilled to now, with charges
 	// and refunds, and without takes.
 	Bucket tokenbucket.Bucket
-}
-
-// find returns the op's spend of a limit, nil when it has none.
-func (op *Op) find(limit string) *Spend {
-	for i := range op.Spends {
-		if op.Spends[i].Limit == limit {
-			return &op.Spends[i]
-		}
-	}
-	return nil
 }
 
 // spend returns the op's spend of a limit, a new one unless it is there.

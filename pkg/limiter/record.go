@@ -61,7 +61,7 @@ func (r Record) Equal(other Record) bool {
 	if (a == nil) != (b == nil) || r.Disabled != other.Disabled || r.State != other.State || r.Alone != other.Alone {
 		return false
 	}
-	if a != nil && (a.ID != b.ID || a.Name != b.Name || a.Parent != b.Parent || a.Cascade != b.Cascade || !maps.Equal(a.Metadata, b.Metadata)) {
+	if a != nil && (a.ID != b.ID || a.Name != b.Name || a.Parent != b.Parent || a.Cascade != b.Cascade || a.Plan != b.Plan || !maps.Equal(a.Metadata, b.Metadata)) {
 		return false
 	}
 	same := r.Limits.Len() == 0 && other.Limits.Len() == 0 || r.Limits.Hash() == other.Limits.Hash()
@@ -73,6 +73,9 @@ func (r Record) Detail() string {
 	var parts []string
 	if e := r.Entity; e != nil {
 		parts = append(parts, fmt.Sprintf("name %.100q, parent %.100q, cascade %t, metadata of %d", e.Name, e.Parent, e.Cascade, len(e.Metadata)))
+		if e.Plan != "" {
+			parts = append(parts, fmt.Sprintf("plan %.100q", e.Plan))
+		}
 	}
 	for i := range r.Limits.Len() {
 		l := r.Limits.At(i)

@@ -244,7 +244,7 @@ func (s *keeping) Take(ctx context.Context, now time.Time, ops []limiter.Op) (bo
 func TestLocalServesAShare(t *testing.T) {
 	faulty := storetest.NewFaulty(storetest.NewReference(), nil)
 	l := newLimiter(t, limiter.Config{Store: faulty, Fallback: newStore(t)}, limiter.Static{
-		System:        set(t, limiter.PerMinute("rpm", 100)),
+		System:        set(t, limiter.PerMinute("rpm", 100), limiter.Concurrent("slots", 2, time.Minute)),
 		Entities:      map[string]limiter.StaticEntity{"key": {Parent: "org", Cascade: true}},
 		OnUnavailable: limiter.Local, LocalShare: 250,
 	})
@@ -265,6 +265,12 @@ func TestLocalServesAShare(t *testing.T) {
 		t.Errorf("%d admitted, want a quarter of 100", admitted)
 	}
 	req := take("other", "m", "rpm", 51)
+	flying := take("a", "m", "slots", 1)
+	for i := range 9 {
+		if d := decide(t, l, t0, flying); !d.Admitted || d.Policy != limiter.Local {
+			t.Errorf("request %d in flight of 2 is admitted %t by %v; the fallback learns of no end", i+1, d.Admitted, d.Policy)
+		}
+	}
 	req.LocalShare = 500
 	if d := decide(t, l, t0, req); d.Reason != limiter.ReasonExceedsCapacity {
 		t.Errorf("the request's share: got %v", brief(d))

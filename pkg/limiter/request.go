@@ -35,7 +35,8 @@ type Take struct {
 	LimitsBy Origin        // of Limits: which stored limits replace some of them
 	Given    string        // name of the one of Limits that the call itself has: none replaces it; "" = none
 	Label    string        // buckets of its own, apart from those of other labels; "" = the ordinary ones
-	Shadow   bool          // limits are tried: buckets of its own, which add nothing to usage
+	Shadow   bool          // a rule is tried: buckets of its own, which add nothing to usage
+	Tried    bool          // stored and configured limits are tried: those of names that end in ".shadow", in place of the others
 	Consume  []Consumption // amounts by limit; those of a name given twice are added
 	Mode     Mode
 	Lease    LeasePolicy // of all buckets of the chain; takes of one bucket combine theirs
@@ -100,6 +101,17 @@ func (r *Request) namespace() string {
 	return r.Namespace
 }
 
+// TriedIn makes to the same request, decided by the limits that are tried. It reuses the memory of its takes.
+func (r *Request) TriedIn(to *Request) {
+	takes := to.Takes[:0]
+	for i := range r.Takes {
+		takes = append(takes, r.Takes[i])
+		takes[i].Tried = true
+	}
+	*to = *r
+	to.Takes = takes
+}
+
 // consumed returns the names of the limits that the request's takes consume.
 func (r *Request) consumed() map[string]bool {
 	names := make(map[string]bool)
@@ -115,13 +127,23 @@ func (r *Request) consumed() map[string]bool {
 }
 
 // all reports whether a set has each limit that the take consumes.
-func (t *Take) all(limits *Limits) bool {
+func (t *Take) all(m *merged) bool {
 	for i := range t.Consume {
-		if limits.Find(t.Consume[i].Limit) < 0 {
+		if !m.has(t.Consume[i].Limit) {
 			return false
 		}
 	}
 	return true
+}
+
+// amount returns how much of a limit the take asks for.
+func (t *Take) amount(limit string) (sum int64) {
+	for i := range t.Consume {
+		if t.Consume[i].Limit == limit {
+			sum = saturatingAdd(sum, t.Consume[i].Amount)
+		}
+	}
+	return sum
 }
 
 func (t *Take) consumes(limit string) bool {

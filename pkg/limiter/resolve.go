@@ -1,8 +1,10 @@
 package limiter
 
 import (
+	"cmp"
 	"context"
 	"fmt"
+	"slices"
 	"time"
 )
 
@@ -32,6 +34,7 @@ func (l *Limiter) resolve(ctx context.Context, now time.Time, req *Request, d *D
 		}
 		first = last
 	}
+	slices.SortStableFunc(d.Statuses, func(a, b LimitStatus) int { return cmp.Compare(a.Take, b.Take) }) // of rates of 0
 	d.checkConfigured(req)
 	if sc.unread && d.MissingLimit != "" {
 		err := fmt.Errorf("%w: limit %q is not in the configuration file, and stored limits were not read in time", ErrUnavailable, d.MissingLimit)
@@ -65,9 +68,20 @@ func (l *Limiter) resolveRound(ctx context.Context, now time.Time, req *Request,
 			records = sc.records[(i-first)*refsPerLevel:][:refsPerLevel]
 		}
 		lv := &sc.levels[i]
-		l.merges.level(&snapshot.static, &req.Takes[lv.take], lv, records, &sc.places)
+		t := &req.Takes[lv.take]
+		if none && snapshot.one && t.Limits.Len() == 0 {
+			lv.ordinary.limits, lv.ordinary.source = snapshot.static.System, SourceSystemConfig // as level does
+		} else {
+			l.merges.level(snapshot, t, lv, records, &sc.places)
+		}
 		sc.policy = records[4].OnUnavailable
-		d.denyDisabled(&req.Takes[lv.take], lv, records)
+		d.denyDisabled(t, lv, records)
+		if lv.own.apart != nil || lv.ordinary.apart != nil || t.Tried {
+			sc.try(t, lv)
+			sc.addWindows(lv, &lv.own, now)
+			sc.addWindows(lv, &lv.ordinary, now)
+			d.denyZeros(t, lv)
+		}
 		sc.addOps(req, i, generation)
 		d.appendParent(i, &snapshot.static, records[0].Entity)
 	}
@@ -75,22 +89,40 @@ func (l *Limiter) resolveRound(ctx context.Context, now time.Time, req *Request,
 }
 
 // level finds the limits of a level. places is memory.
-func (m *merges) level(static *Static, t *Take, lv *level, records []Record, places *places) {
+func (m *merges) level(s *Snapshot, t *Take, lv *level, records []Record, places *places) {
 	var file StaticEntity
-	if len(static.Entities) > 0 {
-		file = static.Entities[lv.entity]
+	if len(s.static.Entities) > 0 {
+		file = s.static.Entities[lv.entity]
 	}
 	if lv.depth == 0 && t.Limits.Len() > 0 {
 		places.reset()
 		t.own(places, &file, records)
-		lv.own.merged = m.of(places, true)
-		if t.all(lv.own.limits) {
+		m.of(places, true, &lv.own.merged)
+		if t.all(&lv.own.merged) {
 			return
 		}
 	}
 	places.reset()
-	static.ordinary(places, &file, t.Resource, records)
-	lv.ordinary.merged = m.of(places, false)
+	s.ordinary(places, lv, &file, t.Resource, records)
+	m.of(places, false, &lv.ordinary.merged)
+}
+
+// try has a level of a take with Tried decide by the limits that are tried. Of another take it notes them.
+func (sc *scratch) try(t *Take, lv *level) {
+	for _, b := range [...]*levelBucket{&lv.own, &lv.ordinary} {
+		var tried *merged
+		if b.apart != nil {
+			tried = b.apart.tried
+		}
+		switch {
+		case !t.Tried:
+			sc.tries = sc.tries || tried != nil
+		case tried == nil:
+			b.merged = merged{}
+		default:
+			b.merged = *tried
+		}
+	}
 }
 
 // readLevels reads the records of the levels from first up to last.
@@ -120,7 +152,7 @@ func (d *Decision) appendParent(i int, static *Static, stored *Entity) {
 		return
 	}
 	var parent string
-	if stored != nil {
+	if stored != nil && stored.Parent != "" {
 		if stored.Cascade {
 			parent = stored.Parent
 		}
@@ -157,6 +189,29 @@ func (d *Decision) denyDisabled(t *Take, lv *level, records []Record) {
 	d.Reason, d.Disabled = ReasonDisabled, Disabled{Subject: subject, Take: lv.take, Level: lv.depth, State: records[4].State}
 }
 
+// denyZeros denies the request for the limits of a level whose rate is 0. Nothing can be charged to
+// such a limit, or given back.
+func (d *Decision) denyZeros(t *Take, lv *level) {
+	if t.Mode != Consume {
+		return
+	}
+	for _, c := range t.Consume {
+		b, n := lv.bucketOf(c.Limit)
+		zero := b.zero(c.Limit)
+		if n >= 0 || zero == nil {
+			continue
+		}
+		if d.Reason == ReasonNone {
+			d.Reason = ReasonExceedsCapacity
+		}
+		s := grow(&d.Statuses)
+		*s = LimitStatus{
+			Take: lv.take, Level: lv.depth, Entity: lv.entity, Resource: t.Resource, Limit: &zero.Limit, Source: zero.Source,
+			Plan: lv.planAt(b, zero.Source), Requested: c.Amount, Exceeded: true, Never: true,
+		}
+	}
+}
+
 // checkConfigured denies a request that consumes a limit which no level has. It records such a
 // limit of a charge or a refund, which denies no request.
 func (d *Decision) checkConfigured(req *Request) {
@@ -164,7 +219,7 @@ func (d *Decision) checkConfigured(req *Request) {
 		return
 	}
 	for i := range req.Takes {
-		if d.scratch.complete(i) {
+		if d.scratch.complete(i) || req.Takes[i].Tried {
 			continue
 		}
 		for _, c := range req.Takes[i].Consume {

@@ -1,20 +1,25 @@
 package limiter
 
+import "time"
+
 // scratch is the working memory of one decision, reused by the next.
 type scratch struct {
-	offline bool   // the store is unavailable: records are those last seen
-	late    bool   // a read went past the deadline: records are those last seen
-	unread  bool   // some of them were never seen
-	policy  Policy // stored for the namespace
-	decides Policy // if the store does not answer
-	levels  []level
-	bases   []int // by take: the index of its entity's level, where its chain begins
-	refs    []Ref
-	records []Record
-	none    [refsPerLevel]Record // the records of a level without any
-	places  places               // of the level in hand
-	ops     []Op
-	spends  []Spend // memory of the ops' Spends
+	offline bool // the store is unavailable: records are those last seen
+	late    bool // a read went past the deadline: records are those last seen
+	unread  bool // some of them were never seen
+
+	inFlight bool   // some limits are those of requests in flight
+	tries    bool   // some limits are tried
+	policy   Policy // stored for the namespace
+	decides  Policy // if the store does not answer
+	levels   []level
+	bases    []int // by take: the index of its entity's level, where its chain begins
+	refs     []Ref
+	records  []Record
+	none     [refsPerLevel]Record // the records of a level without any
+	places   places               // of the level in hand
+	ops      []Op
+	spends   []Spend // memory of the ops' Spends
 }
 
 // level is one entity of one take's chain.
@@ -22,8 +27,10 @@ type level struct {
 	take     int
 	depth    int // 0 for the take's entity
 	entity   string
-	own      levelBucket // of the take's own limits
-	ordinary levelBucket // of the limits of the entity
+	plan     string        // of the entity, for its ordinary bucket
+	own      levelBucket   // of the take's own limits
+	ordinary levelBucket   // of the limits of the entity
+	windows  []levelBucket // of the quotas of both
 
 	above    int  // index in levels of the next ancestor; -1 = none yet
 	complete bool // the limits have every name that the take consumes
@@ -33,15 +40,73 @@ type level struct {
 type levelBucket struct {
 	merged
 
-	op int // index in ops; -1 = nothing to take here
+	op     int     // index in ops; -1 = nothing to take here
+	own    bool    // of the take's own limits
+	window Window  // of quotas; zero for a bucket for all time
+	quotas *quotas // of the window; nil for a bucket for all time
+	next   bool    // the window after the present one, of limits in flight
 }
 
-// bucketOf returns the bucket of a level that has a limit, and the index of the limit; -1 = none has.
+// addWindows adds the buckets of the present windows of a bucket's quotas.
+func (sc *scratch) addWindows(lv *level, of *levelBucket, now time.Time) {
+	if of.apart == nil {
+		return
+	}
+	for i := range of.apart.quotas {
+		q := &of.apart.quotas[i]
+		b := levelBucket{merged: q.inWindow, op: -1, own: of.own, window: q.windows.at(now), quotas: q}
+		lv.windows = append(lv.windows, b)
+		if b.window.InFlight() {
+			sc.inFlight = true
+			b.window, b.next = b.window.next(), true // rule: a request in flight is in the next window too
+			lv.windows = append(lv.windows, b)
+		}
+	}
+}
+
+// buckets is how many buckets the level may ask.
+func (lv *level) buckets() int { return 2 + len(lv.windows) }
+
+// bucket returns one of them: that of the take's own limits, the ordinary one, and those of windows.
+func (lv *level) bucket(k int) *levelBucket {
+	switch k {
+	case 0:
+		return &lv.own
+	case 1:
+		return &lv.ordinary
+	default:
+		return &lv.windows[k-2]
+	}
+}
+
+// bucketOf returns the bucket of a level that has a limit, and the index of the limit; -1 = none has,
+// or its rate is 0. Of a limit in flight it is that of the present window.
 func (lv *level) bucketOf(limit string) (*levelBucket, int) {
-	if i := lv.own.limits.Find(limit); i >= 0 {
+	if lv.own.limits == nil && lv.own.apart == nil && len(lv.windows) == 0 { // as is usual
+		return &lv.ordinary, lv.ordinary.limits.Find(limit)
+	}
+	if i := lv.own.limits.Find(limit); i >= 0 || lv.own.zero(limit) != nil {
 		return &lv.own, i
 	}
-	return &lv.ordinary, lv.ordinary.limits.Find(limit)
+	own := lv.own.quotaOf(limit) >= 0
+	if i := lv.ordinary.limits.Find(limit); i >= 0 && !own {
+		return &lv.ordinary, i
+	}
+	for k := range lv.windows {
+		b := &lv.windows[k]
+		if i := b.limits.Find(limit); i >= 0 && b.own == own {
+			return b, i
+		}
+	}
+	return &lv.ordinary, -1
+}
+
+// planAt returns the name of the plan of a limit of a bucket; "" for a limit that is not of the entity's plan.
+func (lv *level) planAt(b *levelBucket, source Source) string {
+	if source != SourcePlan || b.own {
+		return ""
+	}
+	return lv.plan
 }
 
 // find returns the index of a spend's limit in the limits of the bucket.
@@ -55,7 +120,15 @@ func (b *levelBucket) find(sp *Spend) int {
 // asks reports whether a take asks a bucket of its level for a limit.
 func (lv *level) asks(t *Take, b *levelBucket, limit string) bool {
 	at, i := lv.bucketOf(limit)
-	return i >= 0 && at == b && t.consumes(limit)
+	if i < 0 || at != b && !at.followedBy(b) {
+		return false
+	}
+	return t.consumes(limit) || b.quotas != nil && t.consumes(b.quotas.windows.BudgetOf(limit))
+}
+
+// followedBy reports whether a bucket of the same level has the same limits in flight, and the next window.
+func (b *levelBucket) followedBy(other *levelBucket) bool {
+	return other.next && other.quotas == b.quotas
 }
 
 const refsPerLevel = 5 // entity, and its four places for limits
@@ -79,9 +152,11 @@ func (sc *scratch) addRefs(entity, resource string) {
 // addLevel adds a level of a take and returns its index.
 func (sc *scratch) addLevel(take, depth int, entity string) int {
 	lv := grow(&sc.levels)
-	lv.take, lv.depth, lv.entity = take, depth, entity
+	lv.take, lv.depth, lv.entity, lv.plan = take, depth, entity, ""
 	lv.complete, lv.above = false, -1
-	lv.own, lv.ordinary = levelBucket{op: -1}, levelBucket{op: -1}
+	lv.own.merged, lv.own.op, lv.own.own = merged{}, -1, true // neither is of a window
+	lv.ordinary.merged, lv.ordinary.op = merged{}, -1
+	lv.windows = lv.windows[:0]
 	return len(sc.levels) - 1
 }
 
@@ -114,7 +189,7 @@ func (sc *scratch) complete(take int) bool {
 // found reports whether a level of the take has the limit.
 func (sc *scratch) found(take int, limit string) bool {
 	for i := sc.bases[take]; i >= 0; i = sc.levels[i].above {
-		if _, at := sc.levels[i].bucketOf(limit); at >= 0 {
+		if lv := &sc.levels[i]; lv.own.has(limit) || lv.ordinary.has(limit) {
 			return true
 		}
 	}

@@ -13,12 +13,21 @@ const (
 	SourceRule                       // the rule's own
 	SourceEntityDefault              // entity, every resource, stored
 	SourceEntityDefaultConfig        // entity, every resource, from the file
-	SourcePlan                       // the plan that the rule names
+	SourcePlan                       // the plan that the rule names, or that of the entity; that of its kind comes after the kind
+	SourceKindConfig                 // kind of entities, from the file
 	SourceResource                   // resource, stored
 	SourceResourceConfig             // resource, from the file
 	SourceSystem                     // system, stored
 	SourceSystemConfig               // system, from the file
 )
+
+// from names a place for people, and a plan by its name.
+func from(s Source, plan string) string {
+	if plan != "" {
+		return s.String() + " " + plan
+	}
+	return s.String()
+}
 
 // String names the source for people.
 func (s Source) String() string {
@@ -31,6 +40,8 @@ func (s Source) String() string {
 		return "rule"
 	case SourcePlan:
 		return "plan"
+	case SourceKindConfig:
+		return "kind (file)"
 	case SourceEntity:
 		return "entity (stored)"
 	case SourceEntityConfig:
@@ -51,3 +62,13 @@ func (s Source) String() string {
 		return "unknown"
 	}
 }
+
+// EffectiveLimit is a limit with the place that decides about it.
+type EffectiveLimit struct {
+	Limit  Limit
+	Source Source
+	Plan   string // its name, for SourcePlan
+}
+
+// From names the place for people, such as "plan pro".
+func (l EffectiveLimit) From() string { return from(l.Source, l.Plan) }

@@ -1,13 +1,19 @@
 package limiter
 
-import "sync/atomic"
+import (
+	"maps"
+	"slices"
+	"sync/atomic"
+)
 
 // Static is the limits and entities of a configuration file. At each level stored ones win over it.
 // It applies to every namespace.
 type Static struct {
 	System        *Limits
 	Resources     map[string]*Limits
+	Plans         map[string]*Limits      // by name; an unknown plan has none
 	Entities      map[string]StaticEntity // by ID
+	Kinds         []Kind                  // at most MaxKinds
 	OnUnavailable Policy                  // default Allow
 	LocalShare    int64                   // for Local, thousandths of each limit, 1 to 1000; default 1000
 }
@@ -16,6 +22,7 @@ type Static struct {
 type StaticEntity struct {
 	Parent  string
 	Cascade bool
+	Plan    string             // a name of Static.Plans; "" = that of the kind
 	Limits  map[string]*Limits // by resource, or DefaultResource
 }
 
@@ -27,6 +34,14 @@ func (e *StaticEntity) limits(resource string) *Limits {
 	return e.Limits[resource]
 }
 
+// planOf returns the name of the plan of an entity, with its stored record; "" for that of its kind.
+func (e *StaticEntity) planOf(stored *Entity) string {
+	if stored != nil && stored.Plan != "" {
+		return stored.Plan
+	}
+	return e.Plan
+}
+
 func (s *Static) entity(id string) (Entity, bool) {
 	e, ok := s.Entities[id]
 	return Entity{ID: id, Parent: e.Parent, Cascade: e.Cascade}, ok
@@ -36,6 +51,8 @@ func (s *Static) entity(id string) (Entity, bool) {
 // ([Request.Snapshot]). So no call sees the rules of one configuration with the limits of another.
 type Snapshot struct {
 	static  Static
+	kinds   kinds
+	one     bool        // the only limits are those of the system, and they are in a bucket for all time
 	retired atomic.Bool // another is in force
 }
 
@@ -47,8 +64,16 @@ func NewSnapshot(s Static) (*Snapshot, error) {
 			return nil, err
 		}
 	}
-	return &Snapshot{static: s}, nil
+	all, err := newKinds(s.Kinds)
+	if err != nil {
+		return nil, err
+	}
+	one := len(s.Entities)+len(s.Plans)+len(s.Kinds)+len(s.Resources) == 0 && s.System.Len() > 0 && !s.System.apart
+	return &Snapshot{static: s, kinds: all, one: one}, nil
 }
+
+// Plans returns the names of the plans, in order.
+func (s *Snapshot) Plans() []string { return slices.Sorted(maps.Keys(s.static.Plans)) }
 
 // AddNames adds the names of the limits of the snapshot, of each level.
 func (s *Snapshot) AddNames(names map[string]bool) {
@@ -58,6 +83,11 @@ func (s *Snapshot) AddNames(names map[string]bool) {
 	}
 	for _, e := range s.static.Entities {
 		for _, limits := range e.Limits {
+			limits.AddNames(names)
+		}
+	}
+	for _, k := range s.static.Kinds {
+		for _, limits := range k.Limits {
 			limits.AddNames(names)
 		}
 	}

@@ -1,6 +1,9 @@
 package limiter
 
-import "time"
+import (
+	"slices"
+	"time"
+)
 
 // fill fills in the decision from the store's answer.
 func (d *Decision) fill(now time.Time, req *Request, admitted bool) {
@@ -9,8 +12,9 @@ func (d *Decision) fill(now time.Time, req *Request, admitted bool) {
 	for take := range req.Takes {
 		for i := d.scratch.bases[take]; i >= 0; i = d.scratch.levels[i].above {
 			lv := &d.scratch.levels[i]
-			d.fillBucket(ms, &req.Takes[take], lv, &lv.own)
-			d.fillBucket(ms, &req.Takes[take], lv, &lv.ordinary)
+			for k := range lv.buckets() {
+				d.fillBucket(ms, &req.Takes[take], lv, lv.bucket(k))
+			}
 		}
 	}
 	if admitted {
@@ -35,12 +39,13 @@ func (d *Decision) fillBucket(now int64, t *Take, lv *level, b *levelBucket) {
 	op := &d.scratch.ops[b.op]
 	for i := range op.Spends {
 		sp := &op.Spends[i]
-		if !sp.Held || !lv.asks(t, b, sp.Limit) {
+		if !sp.Held || !lv.asks(t, b, sp.Limit) || b.next && d.shows(lv, sp) {
 			continue
 		}
 		s := grow(&d.Statuses)
 		s.Take, s.Level, s.Entity, s.Resource = lv.take, lv.depth, lv.entity, t.Resource
 		s.Limit, s.Source = &sp.Limits.limits[sp.Index], b.sourceOf(b.find(sp))
+		s.Plan = lv.planAt(b, s.Source)
 		s.Available, s.Requested, s.Exceeded = sp.Bucket.Tokens, sp.requested(), sp.Exceeded
 		s.RetryAfter, s.Never = 0, false
 		p := sp.Limits.Params(sp.Index)
@@ -49,7 +54,44 @@ func (d *Decision) fillBucket(now int64, t *Take, lv *level, b *levelBucket) {
 			retry, ok := sp.Bucket.RetryAfter(p, sp.need(), now)
 			s.RetryAfter, s.Never = milliseconds(retry), !ok
 		}
+		b.fillWindow(s, now)
 	}
+}
+
+// shows reports whether the status of the present window stands for a spend in the next one: unless the next
+// window denied alone. Then the clock of another process is ahead.
+func (d *Decision) shows(lv *level, sp *Spend) bool {
+	at, _ := lv.bucketOf(sp.Limit)
+	i := slices.IndexFunc(d.scratch.ops[at.op].Spends, func(other Spend) bool { return other.Limit == sp.Limit })
+	return !sp.Exceeded || i >= 0 && d.scratch.ops[at.op].Spends[i].Exceeded
+}
+
+// retryInFlight is the time after which a request that finds too many in flight is repeated: one of them may
+// end at any time.
+const retryInFlight = time.Second
+
+// fillWindow has the status of a quota show the quota, and wait for the end of its window.
+func (b *levelBucket) fillWindow(s *LimitStatus, now int64) {
+	if b.quotas == nil {
+		return
+	}
+	rest := milliseconds(max(b.window.End*1000-now, 1))
+	if b.window.InFlight() {
+		rest = retryInFlight
+	}
+	if s.RetryAfter > 0 {
+		s.RetryAfter = rest
+	}
+	if s.Reset > 0 {
+		s.Reset = rest
+	}
+	shown := &b.quotas.shown[b.limits.Find(s.Limit.Name)].Limit
+	if shown.Capacity != s.Limit.Capacity { // the store has another quota in force
+		other := *shown
+		other.Capacity = s.Limit.Capacity
+		shown = &other
+	}
+	s.Limit = shown
 }
 
 // milliseconds converts a wait, at most tokenbucket.Forever, which fits.

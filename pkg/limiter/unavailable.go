@@ -27,8 +27,9 @@ func (l *Limiter) unanswered(ctx context.Context, now time.Time, req *Request, d
 }
 
 // unresolved decides by policy when records could not be read. A request that takes from a subject
-// last seen as disabled is denied by any policy.
+// last seen as disabled, or from a limit whose rate is 0, is denied by any policy.
 func (l *Limiter) unresolved(ctx context.Context, now time.Time, req *Request, d *Decision, cause error) error {
+	d.Statuses = d.Statuses[:0]
 	err := l.unanswered(ctx, now, req, d, cause)
 	if err != nil || d.Policy != Allow || l.cache == nil {
 		return err
@@ -37,10 +38,10 @@ func (l *Limiter) unresolved(ctx context.Context, now time.Time, req *Request, d
 	d.reset()
 	d.scratch.offline = true
 	err = l.resolve(ctx, now, req, d)
-	disabled := err == nil && d.Reason == ReasonDisabled
-	d.Admitted, d.Policy, d.Unavailable = !disabled, policy, unavailable
-	if !disabled {
-		d.Reason, d.MissingLimit = ReasonNone, ""
+	denied := err == nil && (d.Reason == ReasonDisabled || d.Reason == ReasonExceedsCapacity)
+	d.Admitted, d.Policy, d.Unavailable = !denied, policy, unavailable
+	if !denied {
+		d.Reason, d.MissingLimit, d.Statuses = ReasonNone, "", d.Statuses[:0]
 	}
 	return nil
 }
@@ -70,7 +71,8 @@ func (l *Limiter) policy(req *Request, d *Decision) Policy {
 func (l *Limiter) OnUnavailable(req *Request, d *Decision) Policy { return l.policy(req, d) }
 
 // decideLocally decides by a share of the limits, in the fallback's memory, with the records last
-// seen and the static configuration.
+// seen and the static configuration. Requests in flight are not limited: nothing would tell the fallback
+// of their ends.
 func (l *Limiter) decideLocally(ctx context.Context, now time.Time, req *Request, d *Decision) {
 	policy, cause := d.Policy, d.Unavailable
 	d.reset()
@@ -92,6 +94,11 @@ func (l *Limiter) decideLocally(ctx context.Context, now time.Time, req *Request
 	ops := d.scratch.ops
 	for i := range ops {
 		ops[i].Limits = l.shares.of(ops[i].Limits, share)
+		if ops[i].Bucket.Window.InFlight() {
+			for k := range ops[i].Spends {
+				ops[i].Spends[k].Take, ops[i].Spends[k].Look = 0, false
+			}
+		}
 	}
 	if len(ops) == 0 {
 		d.Admitted = true

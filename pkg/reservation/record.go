@@ -94,6 +94,9 @@ func (e *encoder) string(s string) {
 	e.buf = append(e.buf, s[:min(len(s), maxRecord+1)]...) // one that is longer is refused anyway
 }
 
+// windowed is added to the level of a bucket of a window.
+const windowed = limiter.MaxLevels
+
 func (e *encoder) holding(h *limiter.Holding) {
 	e.string(h.Bucket.Namespace)
 	e.string(h.Bucket.Entity)
@@ -101,7 +104,17 @@ func (e *encoder) holding(h *limiter.Holding) {
 	e.uint(h.Bucket.Variant)
 	e.uint(h.Generation)
 	e.number("shard", int64(h.Shard), math.MaxInt32)
-	e.number("level", int64(h.Level), limiter.MaxLevels-1)
+	level := int64(h.Level)
+	if h.Bucket.Window != (limiter.Window{}) {
+		level += windowed
+	}
+	e.number("level", int64(h.Level), windowed-1)
+	e.buf[len(e.buf)-1] = byte(level) // #nosec G115 -- below 16, or refused
+	if level >= windowed {
+		e.uint(uint64(h.Bucket.Window.Start)) // #nosec G115 -- read as it is written
+		e.uint(uint64(h.Bucket.Window.End))   // #nosec G115 -- likewise
+		e.uint(h.Bucket.Window.Calendar)
+	}
 	e.limits(h.Limits)
 	e.count(len(h.Taken))
 	for _, c := range h.Taken {
@@ -131,11 +144,11 @@ func (e *encoder) limits(s *limiter.Limits) {
 		l := s.At(i)
 		e.string(l.Name)
 		e.number("capacity", l.Capacity, limiter.MaxTokens)
+		e.number("refill", l.RefillAmount, limiter.MaxTokens)
+		e.number("period", l.RefillPeriod.Milliseconds(), tokenbucket.MaxPeriod) // 0 of an unlimited limit
 		if l.Unlimited {
 			continue
 		}
-		e.number("refill", l.RefillAmount, limiter.MaxTokens)
-		e.number("period", l.RefillPeriod.Milliseconds(), tokenbucket.MaxPeriod)
 		e.buf = binary.AppendVarint(e.buf, l.MaxDebt)
 	}
 }
@@ -263,7 +276,11 @@ func (d *decoder) holding(h *limiter.Holding) {
 	h.Bucket.Variant = d.uint()
 	h.Generation = d.uint()
 	h.Shard = int(d.number("a shard", math.MaxInt32))
-	h.Level = int(d.number("a level", limiter.MaxLevels-1))
+	level := d.number("a level", 2*windowed-1)
+	h.Level = int(level % windowed)
+	if level >= windowed {
+		h.Bucket.Window.Start, h.Bucket.Window.End, h.Bucket.Window.Calendar = int64(d.uint()), int64(d.uint()), d.uint() // #nosec G115 -- read as they are written
+	}
 	h.Limits = d.limits()
 	if n := d.count("the number of taken amounts", maxRecord, minTaken); n > 0 {
 		h.Taken = make([]limiter.Consumption, n)
@@ -306,12 +323,11 @@ func (d *decoder) limits() *limiter.Limits {
 
 func (d *decoder) limit() limiter.Limit {
 	l := limiter.Limit{Name: d.string(), Capacity: d.number("a capacity", limiter.MaxTokens)}
-	l.Unlimited = l.Capacity == 0
-	if l.Unlimited {
-		return l
-	}
 	l.RefillAmount = d.number("a refill", limiter.MaxTokens)
 	l.RefillPeriod = time.Duration(d.number("a period", tokenbucket.MaxPeriod)) * time.Millisecond
+	if l.Unlimited = l.RefillPeriod == 0; l.Unlimited {
+		return l
+	}
 	l.MaxDebt = d.signed()
 	return l
 }

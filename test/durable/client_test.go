@@ -29,6 +29,8 @@ type history struct {
 	held   map[string]taking   // the amounts that they took, by their ids
 	denied int
 	lost   int // answers
+
+	flights flights
 }
 
 func newHistory() *history {
@@ -158,7 +160,7 @@ func (c *caller) settle(ctx context.Context, value, id string) {
 
 // mixed is the load of a caller that uses every bucket.
 func (c *caller) mixed(ctx context.Context) {
-	switch n := c.r.IntN(20); {
+	switch n := c.r.IntN(23); {
 	case n < 8:
 		hits := 1 + c.r.Int64N(9)
 		c.take(ctx, "hot", "h", hits, map[string]int64{"n": hits})
@@ -178,6 +180,11 @@ func (c *caller) mixed(ctx context.Context) {
 		c.charge(ctx, "debt", "d", 1+c.r.Int64N(3))
 	case n < 18:
 		c.reserve(ctx, "w", 1+c.r.Int64N(50))
+	case n < 20:
+		hits := 1 + c.r.Int64N(9)
+		c.take(ctx, "quota", "q", hits, map[string]int64{"n": hits})
+	case n < 21:
+		c.fly(ctx, fmt.Sprint("s", c.now()/flightsMoveOn.Microseconds()))
 	default:
 		c.ledger(ctx)
 	}

@@ -20,6 +20,7 @@ func boundOf(t *testing.T, bucket string) bound {
 	b, ok := map[string]bound{
 		"hot": {6000, 3000, time.Second}, "slow": {300, 60, time.Minute}, "small": {3, 3, 7 * time.Second},
 		"large": {100_000_000, 1_000_000, time.Second}, "ledger": {10_000_000, 1, 24 * time.Hour}, "work": {20_000, 600, time.Second},
+		"quota": {20_000, 1, 24 * time.Hour}, "slots": {1 << 40, 1, time.Second}, // see flights
 	}[kind]
 	if kind == "two" {
 		b, ok = bound{40, 40, time.Second}, true
@@ -67,8 +68,8 @@ func (p *program) found() (blocks int, tokens int64) {
 }
 
 // The program is killed again and again, while callers use buckets of all kinds.
-// Reservations are settled in later runs than they were made in. Over all runs
-// together no window of any limit has too many admissions.
+// Reservations are settled in later runs than they were made in, and requests in flight end
+// there. Over all runs together no window of any limit has too many admissions.
 func TestKilledNeverOverAdmits(t *testing.T) {
 	n := kills
 	if testing.Short() {
@@ -90,6 +91,12 @@ func TestKilledNeverOverAdmits(t *testing.T) {
 		t.Errorf("%d admitted and %d denied: the run shows little", admitted, h.denied)
 	}
 	h.wantLedger(t, last, lost)
+	for _, excess := range h.flights.excess {
+		t.Error(excess)
+	}
+	if h.flights.most < inFlight || h.flights.ended < n/4 {
+		t.Errorf("%d at most in flight, and %d ended: the run shows little", h.flights.most, h.flights.ended)
+	}
 }
 
 // wantLedger requires the ledger to have the expected balance. It may be lower by the

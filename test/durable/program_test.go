@@ -40,6 +40,8 @@ domains:
   - {match: {ledger: "*"}, entity: "ledger/{ledger}", resource: r, limits: {n: {rate: 1/day, burst: 10000000}}, consume: {n: hits}}
   - {match: {debt: "*"}, entity: "ledger/{debt}", resource: debt, limits: {n: {rate: 1/day, burst: 1000}}, consume: {n: hits}, overdraw: true}
   - {match: {work: "*"}, entity: "work/{work}", resource: r, limits: {n: {rate: 600/second, burst: 20000}}, reserve: {n: hits}}
+  - {match: {quota: "*"}, entity: "quota/{quota}", resource: r, limits: {n: 20000/month calendar}, consume: {n: hits}}
+  - {match: {slots: "*"}, entity: "slots/{slots}", resource: r, limits: {n: {in_flight: 4, max_time: 10s}}, consume: {n: 1}}
   - {match: {reservation_id: "*"}, settle: {n: hits}}
 `
 

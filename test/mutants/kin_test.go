@@ -171,6 +171,20 @@ func kinRules() []mutant {
 				without: "case errors.Is(err, datafile.ErrUncertain):",
 			},
 		}),
+		in("pkg/limiter", []mutant{
+			{
+				name: "a request in flight is in the next window too", file: "scratch.go", tested: "pkg/rls", found: "TestInFlightWithoutEnd",
+				lines: 2,
+			},
+			{
+				name: "what is in flight is held once", file: "holding.go", tested: "pkg/rls", found: "TestInFlight",
+				without: "if inFlight && !b.window.InFlight() {",
+			},
+			{
+				name: "a request in flight ends whatever it used", file: "book.go", tested: "pkg/rls", found: "TestInFlight",
+				without: "ends := false",
+			},
+		}),
 		in("pkg/reservation", []mutant{
 			{
 				name: "a reservation that expired is refused", file: "keyring.go", found: "TestOpenSaysWhyItRefuses",

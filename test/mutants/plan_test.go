@@ -110,6 +110,10 @@ func planRules() []mutant {
 			without: "if after.Leased() && false { // a holder that is gone may have spent all that it held",
 		},
 		{
+			name: "the item of a window is kept until that is over", file: "ttl.go", found: "TestTheItemsOfAWindow",
+			lines: 3,
+		},
+		{
 			name: "an item of several has no ttl", file: "ttl.go", found: "TestTTLOfWhatIsNotAlone",
 			without: "if after.Shard.Retired {",
 		},

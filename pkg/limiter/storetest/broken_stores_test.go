@@ -107,12 +107,26 @@ func brokenNames() []broken {
 			return k
 		}), []string{"names/namespaces"}},
 		{"joins the parts of a key", renaming(func(k limiter.BucketKey) limiter.BucketKey {
-			return limiter.BucketKey{Entity: k.Namespace + "/" + k.Entity + "#" + k.Resource, Variant: k.Variant}
+			return limiter.BucketKey{Entity: k.Namespace + "/" + k.Entity + "#" + k.Resource, Variant: k.Variant, Window: k.Window}
 		}), []string{"names/parts swapped"}},
 		{"has no variants", renaming(func(k limiter.BucketKey) limiter.BucketKey {
 			k.Variant = 0
 			return k
 		}), []string{"names/variants"}},
+		{"has one bucket for all windows", renaming(func(k limiter.BucketKey) limiter.BucketKey {
+			k.Window = limiter.Window{}
+			return k
+		}), []string{"limiter/quotas"}},
+		{"gives back to the first bucket alone", breakTake(func(ctx context.Context, r *reference, now time.Time, ops []limiter.Op) (bool, error) {
+			if ops[0].Spends[0].Refund > 0 {
+				ops = ops[:1]
+			}
+			return r.Take(ctx, now, ops)
+		}), []string{"limiter/in flight"}},
+		{"has one bucket for the windows that begin together", renaming(func(k limiter.BucketKey) limiter.BucketKey {
+			k.Window.End, k.Window.Calendar = 0, 0
+			return k
+		}), []string{"limiter/quotas"}},
 		{"keeps the caller's strings", func(r *reference) limiter.Store {
 			numbers := make(map[limiter.BucketKey]uint64)
 			return renaming(func(k limiter.BucketKey) limiter.BucketKey {

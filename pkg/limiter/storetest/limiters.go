@@ -20,6 +20,8 @@ func limiterChecks() []check {
 		{name: "limiter/children of one parent", run: checkFamily},
 		{name: "limiter/changes at one instant", run: checkInstantChanges},
 		{name: "limiter/limits merge by name", run: checkMerging},
+		{name: "limiter/quotas", run: checkQuotas},
+		{name: "limiter/in flight", run: checkInFlight},
 		{name: "limiter/faults", run: checkFaults},
 		{name: "limiter/a store that hangs", needs: remote, run: checkHanging},
 		{name: "limiter/a storm of denials", needs: remote, run: checkStorm},

@@ -60,6 +60,7 @@ func lockstepLimits(p pair) []*limiter.Limits {
 	return []*limiter.Limits{
 		c.limits(x), c.limits(x, y), c.limits(x, y, z), c.limits(y, z), c.limits(x.WithBurst(4), z.WithMaxDebt(limiter.NoDebt)),
 		c.limits(limiter.PerSecond("x", 3), y.WithBurst(500)), c.limits(limiter.Unlimited("x"), y), c.limits(x.WithBurst(30), limiter.Unlimited("y"), z.WithBurst(9)),
+		c.limits(limiter.Custom("x", 20, 0, time.Second), y), c.limits(x, limiter.Custom("y", 50, 0, time.Second)), // these never refill
 	}
 }
 

@@ -97,6 +97,12 @@ func usageHistory() (all []consumption) {
 			c.bucket.Variant = limiter.ShadowVariants + 5
 			all = append(all, c)
 		}
+		if i%6 == 1 { // a quota, and a budget that denies
+			month := limiter.UsageMonth.Start(c.at)
+			c.bucket.Variant, c.bucket.Window = 0, limiter.Window{Start: month.Unix(), End: limiter.UsageMonth.End(month).Unix(), Calendar: 7}
+			c.amounts = map[string]int64{"exports": tokens(2), "usd.month": tokens(3)}
+			all = append(all, c)
+		}
 	}
 	other := all[0]
 	other.bucket.Namespace = "other"
@@ -113,16 +119,21 @@ func wantUsage(history []consumption, f limiter.UsageFilter) []string {
 	events := map[key]int64{}
 	for _, c := range history {
 		k := key{c.bucket.Entity, c.bucket.Resource, f.Window.Start(c.at)}
-		if c.bucket.Namespace != "ns" || c.bucket.Shadow() || f.Entity != "" && k.entity != f.Entity || f.Resource != "" && k.resource != f.Resource || !f.Selects(k.start) {
+		if c.bucket.Namespace != "ns" || f.Entity != "" && k.entity != f.Entity || f.Resource != "" && k.resource != f.Resource || !f.Selects(k.start) {
 			continue
 		}
-		if sums[k] == nil {
-			sums[k] = map[string]int64{}
-		}
+		counted := int64(0)
 		for limit, n := range c.amounts {
+			if c.bucket.Uncounted(limit) {
+				continue
+			}
+			if sums[k] == nil {
+				sums[k] = map[string]int64{}
+			}
 			sums[k][limit] += n
+			counted = 1
 		}
-		events[k]++
+		events[k] += counted
 	}
 	all := make([]string, 0, len(sums))
 	for k, limits := range sums {

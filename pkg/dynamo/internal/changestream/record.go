@@ -35,7 +35,7 @@ func readRecord(of string, from *types.Record) aggregator.Record {
 	case !schema.IsBucket(k):
 		r.Other, r.Expired = true, expired(of, k, from)
 	default:
-		r.Item, r.Shadow = k.PK, schema.IsShadow(k)
+		r.Item = k.PK
 		r.Problem = readBucket(of, &r, k, from)
 	}
 	return r

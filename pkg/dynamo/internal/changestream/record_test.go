@@ -12,6 +12,7 @@ import (
 
 	"github.com/ratelimit/ratelimit/pkg/aggregator"
 	"github.com/ratelimit/ratelimit/pkg/internal/fleet/schema"
+	"github.com/ratelimit/ratelimit/pkg/limiter"
 )
 
 const ns = "AbCdEfGhIj0"
@@ -31,7 +32,7 @@ func change(event types.OperationType, k schema.Key, old, now image) *types.Reco
 }
 
 func TestRecordsOfBuckets(t *testing.T) {
-	k := schema.BucketKey(ns, "key/1", "gpt-4", 7, 3)
+	k := schema.BucketKey(ns, limiter.BucketKey{Entity: "key/1", Resource: "gpt-4", Variant: 7}, 3)
 	old := image{"b_rpm_tc": num("1000"), "b_rpm_cp": num("9"), "lt": num("5"), "entity_id": str("a long name")}
 	now := image{"b_rpm_tc": num("3000"), "b_a_b_tc": num("-500"), "lt": num("6"), "at": num("7"), "wcu": num("12"), "b_x_un": num("1"), "entity_id": str("a long name")}
 	want := aggregator.Record{
@@ -61,7 +62,7 @@ func TestRecordsOfBuckets(t *testing.T) {
 // A record that cannot be read has a problem and its key; the problem contains values of
 // buckets' items alone.
 func TestRecordsThatCannotBeRead(t *testing.T) {
-	k := schema.BucketKey(ns, "e", "r", 0, 0)
+	k := schema.BucketKey(ns, limiter.BucketKey{Entity: "e", Resource: "r"}, 0)
 	s := &Stream{table: "t"}
 	whole := image{"b_rpm_tc": num("1")}
 	noKey := change(types.OperationTypeInsert, k, nil, whole)

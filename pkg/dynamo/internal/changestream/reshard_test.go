@@ -90,7 +90,7 @@ func (s *streams) write(entity string, before, after int64) {
 	defer s.mu.Unlock()
 	open := slices.Sorted(maps.Keys(s.open))
 	shard := open[s.dice.IntN(len(open))]
-	key := schema.BucketKey("namespaceid", entity, "r", 0, 0)
+	key := schema.BucketKey("namespaceid", limiter.BucketKey{Entity: entity, Resource: "r"}, 0)
 	image := func(consumed int64) map[string]types.AttributeValue {
 		return map[string]types.AttributeValue{
 			"PK": &types.AttributeValueMemberS{Value: key.PK}, "SK": &types.AttributeValueMemberS{Value: key.SK},

@@ -101,7 +101,7 @@ func (s *Stream) half(ns string, k schema.Key, b *schema.Bucket, item map[string
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", limiter.ErrInvalid, err)
 	}
-	if schema.BucketKey(ns, of.Entity, of.Resource, of.Variant, index) != k {
+	if schema.BucketKey(ns, of, index) != k {
 		return nil, fmt.Errorf("%w: the item lacks its names in full; a replica that uses the bucket finishes it", limiter.ErrInvalid)
 	}
 	made, err := plan.Make(b)
@@ -109,7 +109,7 @@ func (s *Stream) half(ns string, k schema.Key, b *schema.Bucket, item map[string
 		return nil, fmt.Errorf("%w: %w", limiter.ErrInvalid, err)
 	}
 	other := made.Shard.Index
-	return &half{key: schema.BucketKey(ns, of.Entity, of.Resource, of.Variant, other), state: made, item: schema.NewBucketItem(ns, of, other)}, nil
+	return &half{key: schema.BucketKey(ns, of, other), state: made, item: schema.NewBucketItem(ns, of, other)}, nil
 }
 
 // isMade returns an error unless an item that is in the place of the other half is this one, or came of it.

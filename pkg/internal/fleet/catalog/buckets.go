@@ -86,7 +86,7 @@ func (b *Buckets) parse(ctx context.Context, namespace string, keys []schema.Key
 // Read reads the shards of a bucket in the namespace with an id; none where there is no bucket.
 func (b *Buckets) Read(ctx context.Context, ns string, of limiter.BucketKey) (map[int]*schema.Bucket, error) {
 	t := &b.catalog.table
-	k := schema.BucketKey(ns, of.Entity, of.Resource, of.Variant, 0)
+	k := schema.BucketKey(ns, of, 0)
 	items, err := t.read(ctx, []schema.Key{k})
 	if err != nil || items[k] == nil {
 		return nil, err

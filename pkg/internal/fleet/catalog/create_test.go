@@ -61,8 +61,8 @@ func TestDecisionsWriteNoIndex(t *testing.T) {
 	if err := CreateTable(t.Context(), client, table); err != nil {
 		t.Fatalf("CreateTable: %v", err)
 	}
-	k := schema.BucketKey(testNS, "org/acme", "gpt-4", 0, 0)
-	item := schema.NewRecord(k, schema.BucketIndexes(testNS, "org/acme", "gpt-4", 0, 0), limiter.EntityLimitsRef("org/acme", "gpt-4"))
+	k := schema.BucketKey(testNS, limiter.BucketKey{Entity: "org/acme", Resource: "gpt-4"}, 0)
+	item := schema.NewRecord(k, schema.BucketIndexes(testNS, limiter.BucketKey{Entity: "org/acme", Resource: "gpt-4"}, 0), limiter.EntityLimitsRef("org/acme", "gpt-4"))
 	item["b_rpm_v"] = avN("1000")
 	created, err := client.PutItem(t.Context(), &dynamodb.PutItemInput{TableName: &table, Item: item, ReturnConsumedCapacity: types.ReturnConsumedCapacityIndexes})
 	if err != nil {

@@ -37,7 +37,7 @@ func TestPurge(t *testing.T) {
 		if _, err := c.PutEntity(t.Context(), time.Unix(0, 0), ns, limiter.Entity{ID: id}); err != nil {
 			t.Fatalf("PutEntity: %v", err)
 		}
-		bucket := schema.NewRecord(schema.BucketKey(sp.id, id, "r", 0, 0), schema.BucketIndexes(sp.id, id, "r", 0, 0), limiter.EntityLimitsRef(id, "r"))
+		bucket := schema.NewRecord(schema.BucketKey(sp.id, limiter.BucketKey{Entity: id, Resource: "r"}, 0), schema.BucketIndexes(sp.id, limiter.BucketKey{Entity: id, Resource: "r"}, 0), limiter.EntityLimitsRef(id, "r"))
 		if _, err := client.PutItem(t.Context(), &dynamodb.PutItemInput{TableName: &c.table.name, Item: bucket}); err != nil {
 			t.Fatalf("PutItem: %v", err)
 		}

@@ -40,7 +40,7 @@ func byPrefix(table, index, pk, prefix string) *dynamodb.QueryInput {
 func accessPatterns(table string) []accessPattern {
 	const ns, begins = testNS, "#pk = :pk AND begins_with(#sk, :sk)"
 	hour := time.Date(2024, 1, 31, 14, 0, 0, 0, time.UTC)
-	bucket := schema.BucketKey(ns, "user-1", "gpt-4", 0, 0)
+	bucket := schema.BucketKey(ns, limiter.BucketKey{Entity: "user-1", Resource: "gpt-4"}, 0)
 	return []accessPattern{
 		{"children", schema.QueryChildren(table, ns, "org"), "GSI1", "#pk = :pk", map[string]string{"#pk": "GSI1PK", ":pk": ns + "/PARENT#org"}, []schema.Key{schema.EntityKey(ns, "user-1"), schema.EntityKey(ns, "user-2")}},
 		{
@@ -51,7 +51,7 @@ func accessPatterns(table string) []accessPattern {
 		{
 			"buckets of an entity", byPrefix(table, "GSI3", ns+"/ENTITY#user-1", "BUCKET#"), "GSI3", begins,
 			map[string]string{"#pk": "GSI3PK", ":pk": ns + "/ENTITY#user-1", "#sk": "GSI3SK", ":sk": "BUCKET#"},
-			[]schema.Key{bucket, schema.BucketKey(ns, "user-1", "gpt-4o", 0, 0)},
+			[]schema.Key{bucket, schema.BucketKey(ns, limiter.BucketKey{Entity: "user-1", Resource: "gpt-4o"}, 0)},
 		},
 		{
 			"entities with custom limits", schema.QueryCustomLimits(table, ns, "gpt-4"), "GSI3", "#pk = :pk",
@@ -86,22 +86,22 @@ func schemaItems() map[schema.Key]map[string]string {
 	const ns, other = testNS, "zzzzzzzzzzz"
 	hour := time.Date(2024, 1, 31, 14, 0, 0, 0, time.UTC)
 	all := map[schema.Key]map[string]string{
-		schema.EntityKey(ns, "org"):                             schema.EntityIndexes(ns, "org", ""),
-		schema.EntityKey(ns, "user-1"):                          schema.EntityIndexes(ns, "user-1", "org"),
-		schema.EntityKey(ns, "user-2"):                          schema.EntityIndexes(ns, "user-2", "org"),
-		schema.EntityKey(ns, "user-3"):                          schema.EntityIndexes(ns, "user-3", "org#"),
-		schema.EntityKey(other, "user-1"):                       schema.EntityIndexes(other, "user-1", "org"),
-		schema.EntityLimitsKey(ns, "user-1", "gpt-4"):           schema.EntityLimitsIndexes(ns, "user-1", "gpt-4"),
-		schema.EntityLimitsKey(ns, "user-1", "_default_"):       schema.EntityLimitsIndexes(ns, "user-1", "_default_"),
-		schema.EntityLimitsKey(other, "user-1", "gpt-4"):        schema.EntityLimitsIndexes(other, "user-1", "gpt-4"),
-		schema.BucketKey(ns, "user-1", "gpt-4", 0, 0):           schema.BucketIndexes(ns, "user-1", "gpt-4", 0, 0),
-		schema.BucketKey(ns, "user-1", "gpt-4o", 0, 0):          schema.BucketIndexes(ns, "user-1", "gpt-4o", 0, 0),
-		schema.BucketKey(other, "user-1", "gpt-4", 0, 0):        schema.BucketIndexes(other, "user-1", "gpt-4", 0, 0),
-		schema.GenerationKey(ns):                                {},
-		schema.VersionKey():                                     {},
-		schema.NamespaceKey("ns"):                               {},
-		schema.AuditKey(ns, "user-1", limiter.AuditID(hour, 1)): schema.NamespaceIndex(ns, schema.AuditKey(ns, "user-1", "")),
-		schema.AuditKey(ns, "user-2", limiter.AuditID(hour, 2)): schema.NamespaceIndex(ns, schema.AuditKey(ns, "user-2", "")),
+		schema.EntityKey(ns, "org"):                                                        schema.EntityIndexes(ns, "org", ""),
+		schema.EntityKey(ns, "user-1"):                                                     schema.EntityIndexes(ns, "user-1", "org"),
+		schema.EntityKey(ns, "user-2"):                                                     schema.EntityIndexes(ns, "user-2", "org"),
+		schema.EntityKey(ns, "user-3"):                                                     schema.EntityIndexes(ns, "user-3", "org#"),
+		schema.EntityKey(other, "user-1"):                                                  schema.EntityIndexes(other, "user-1", "org"),
+		schema.EntityLimitsKey(ns, "user-1", "gpt-4"):                                      schema.EntityLimitsIndexes(ns, "user-1", "gpt-4"),
+		schema.EntityLimitsKey(ns, "user-1", "_default_"):                                  schema.EntityLimitsIndexes(ns, "user-1", "_default_"),
+		schema.EntityLimitsKey(other, "user-1", "gpt-4"):                                   schema.EntityLimitsIndexes(other, "user-1", "gpt-4"),
+		schema.BucketKey(ns, limiter.BucketKey{Entity: "user-1", Resource: "gpt-4"}, 0):    schema.BucketIndexes(ns, limiter.BucketKey{Entity: "user-1", Resource: "gpt-4"}, 0),
+		schema.BucketKey(ns, limiter.BucketKey{Entity: "user-1", Resource: "gpt-4o"}, 0):   schema.BucketIndexes(ns, limiter.BucketKey{Entity: "user-1", Resource: "gpt-4o"}, 0),
+		schema.BucketKey(other, limiter.BucketKey{Entity: "user-1", Resource: "gpt-4"}, 0): schema.BucketIndexes(other, limiter.BucketKey{Entity: "user-1", Resource: "gpt-4"}, 0),
+		schema.GenerationKey(ns):                                                           {},
+		schema.VersionKey():                                                                {},
+		schema.NamespaceKey("ns"):                                                          {},
+		schema.AuditKey(ns, "user-1", limiter.AuditID(hour, 1)):                            schema.NamespaceIndex(ns, schema.AuditKey(ns, "user-1", "")),
+		schema.AuditKey(ns, "user-2", limiter.AuditID(hour, 2)):                            schema.NamespaceIndex(ns, schema.AuditKey(ns, "user-2", "")),
 	}
 	for generation := range uint64(12) {
 		all[schema.ChangeKey(ns, generation)] = schema.NamespaceIndex(ns, schema.ChangeKey(ns, generation))

@@ -118,5 +118,8 @@ func harderScenarios(of func(name, text string, replicas int, limit limiter.Limi
 	o.keys, o.own = zipf(4), limitOf(2000, 2000)
 	p := of("P", "three times the limit from a cold start, when messages take ten times as long for half a second: 3,000 calls a second, limit 1,000", 3, limitOf(1000, 1000), 3000, demands{})
 	p.warms, p.tested = time.Second/2, true
-	return []scenario{k, l, m, n, o, p}
+	q := of("Q", "a quota with enough for all: 10,000 calls a second, 1,000,000 tokens and no refill", 3, limitOf(1_000_000, 0), 10_000, demands{under: true, writes: 0.002})
+	r := of("R", "a quota that runs out: 10,000 calls a second, 20,000 tokens and no refill", 3, limitOf(20_000, 0), 10_000, demands{writes: 0.004})
+	q.tested, r.tested = true, true
+	return []scenario{k, l, m, n, o, p, q, r}
 }

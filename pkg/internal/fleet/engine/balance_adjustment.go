@@ -201,7 +201,7 @@ func (t *adjustment) repeated(leaves []*schema.Bucket) limiter.Adjusted {
 
 // key returns the key of a shard.
 func (t *adjustment) key(shard int) schema.Key {
-	return schema.BucketKey(t.ns.ID, t.Bucket.Entity, t.Bucket.Resource, t.Bucket.Variant, shard)
+	return schema.BucketKey(t.ns.ID, t.Bucket, shard)
 }
 
 // tend has the shards of a split or a merge finished, and waits a moment.

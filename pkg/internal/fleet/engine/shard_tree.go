@@ -131,7 +131,8 @@ func (f *Forest) All(before time.Time) []*Tree {
 
 func compare(a, b ShardID) int {
 	return cmp.Or(cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Bucket.Entity, b.Bucket.Entity),
-		cmp.Compare(a.Bucket.Resource, b.Bucket.Resource), cmp.Compare(a.Bucket.Variant, b.Bucket.Variant))
+		cmp.Compare(a.Bucket.Resource, b.Bucket.Resource), cmp.Compare(a.Bucket.Variant, b.Bucket.Variant),
+		cmp.Compare(a.Bucket.Window.Start, b.Bucket.Window.Start), cmp.Compare(a.Bucket.Window.End, b.Bucket.Window.End), cmp.Compare(a.Bucket.Window.Calendar, b.Bucket.Window.Calendar))
 }
 
 // Leaves returns the shards that give tokens, as far as is known, by their indexes.

@@ -27,7 +27,7 @@ func consumed(t *testing.T, db *dynamofake.DB, o limiter.Op) int64 {
 	if err != nil {
 		t.Fatal(err)
 	}
-	key := schema.BucketKey(id, o.Bucket.Entity, o.Bucket.Resource, o.Bucket.Variant, 0)
+	key := schema.BucketKey(id, o.Bucket, 0)
 	out, err := db.GetItem(t.Context(), &dynamodb.GetItemInput{TableName: aws.String("buckets"), Key: key.Attributes()})
 	if err != nil {
 		t.Fatal(err)

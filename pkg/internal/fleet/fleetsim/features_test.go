@@ -33,7 +33,7 @@ func featureTable() []feature {
 		{"cascade", 45, func(f *features) *bool { return &f.cascade }},     // calls take from a bucket and from its parent's
 		{"two", 25, func(f *features) *bool { return &f.two }},             // limits
 		{"large", 40, func(f *features) *bool { return &f.large }},         // some calls take half a bucket and more
-		{"slow", 25, func(f *features) *bool { return &f.slow }},           // limits refill next to nothing, so that no refill excuses an excess
+		{"slow", 25, func(f *features) *bool { return &f.slow }},           // limits refill next to nothing, or never, so that no refill excuses an excess
 		{"lost", 55, func(f *features) *bool { return &f.lost }},           // messages and replies; or they come late, or twice
 		{"tails", 50, func(f *features) *bool { return &f.tails }},         // a message now and then takes very long
 		{"throttle", 25, func(f *features) *bool { return &f.throttle }},   //

@@ -159,9 +159,6 @@ func (f *fleet) drawSize() {
 }
 
 func (f *fleet) drawBucket(b *bucket) {
-	for i := range b.keys {
-		b.keys[i] = schema.BucketKey(simNamespace, b.key.Entity, b.key.Resource, 0, i)
-	}
 	b.keep = f.r.IntN(5) > 0
 	b.lease = []limiter.LeasePolicy{{}, {}, {}, {None: true}, {Max: b.share * meanCost / 10}, {For: 500 * time.Millisecond}}[f.r.IntN(6)]
 	limits := []limiter.Limit{f.drawLimit("a", b.share)}
@@ -169,6 +166,12 @@ func (f *fleet) drawBucket(b *bucket) {
 		limits = append(limits, f.drawLimit("b", b.share))
 	}
 	b.versions = append(b.versions, f.limitsOf(limits...))
+	if f.on.slow { // some never refill: they are those of a window
+		b.key.Window = limiter.Window{Start: simStart / 1000, End: simStart/1000 + 100*24*60*60, Calendar: 1}
+	}
+	for i := range b.keys {
+		b.keys[i] = schema.BucketKey(simNamespace, b.key, i)
+	}
 }
 
 // meanCost is the mean take of a call from a limit, in millitokens.
@@ -182,7 +185,7 @@ func (f *fleet) drawLimit(name string, calls int64) limiter.Limit {
 	amount := max(calls*period*percent/100, 1)
 	if f.on.slow {
 		span := max(f.span/second, 1)
-		return limiter.Custom(name, max(calls*span*percent/1000, 3), 1, time.Duration(max(period, 10))*time.Second)
+		return limiter.Custom(name, max(calls*span*percent/1000, 3), f.r.Int64N(2), time.Duration(max(period, 10))*time.Second)
 	}
 	capacity := max(amount*[]int64{1, 1, 2, 10}[f.r.IntN(4)]/[]int64{1, 1, 4, 50}[f.r.IntN(4)], 3)
 	return limiter.Custom(name, capacity, amount, time.Duration(period)*time.Second)

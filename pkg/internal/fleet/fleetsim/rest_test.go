@@ -132,7 +132,7 @@ func (f *fleet) untilFull() int64 {
 		for i := range it.Balances {
 			x := &it.Balances[i]
 			lacks := max(x.Share.Capacity-tokensAt(it, x, f.lateTime()), 0) + x.Carried + 1
-			wait = max(wait, int64(min(float64(lacks)/float64(x.Share.Amount)*float64(x.Share.Period)*1.001+10, 1e14)*1e6)+f.spread)
+			wait = max(wait, int64(min(float64(lacks)/float64(x.Share.Amount)*float64(x.Share.Period)*1.001+10, 1e12)*1e6)+f.spread)
 		}
 	}
 	return wait

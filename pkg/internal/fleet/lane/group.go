@@ -32,7 +32,7 @@ func (l planner) newGroup(now time.Time) *group {
 		if !l.view.known && l.index > 0 {
 			return nil // only the first shard may be created
 		}
-		base = schema.NewBucket(limits, generation, l.view.now)
+		base = schema.NewBucket(limits, generation, l.view.now).In(l.site.Bucket.Window)
 	}
 	g := &group{by: l, now: now, stage: plan.NewStage(base, l.view.now, l.options(now))}
 	if base.Exists() {

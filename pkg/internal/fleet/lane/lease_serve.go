@@ -170,7 +170,7 @@ func (l lessee) base(limits *limiter.Limits, generation uint64, at int64) *schem
 	if l.view.state != nil {
 		return l.view.state
 	}
-	return schema.NewBucket(limits, generation, at)
+	return schema.NewBucket(limits, generation, at).In(l.site.Bucket.Window)
 }
 
 // users returns how many replicas wrote to the item lately or had a lease, this one included.

@@ -16,7 +16,7 @@ type Site struct {
 
 // Key returns the key of a shard.
 func (s *Site) Key(index int) schema.Key {
-	return schema.BucketKey(s.Namespace, s.Bucket.Entity, s.Bucket.Resource, s.Bucket.Variant, index)
+	return schema.BucketKey(s.Namespace, s.Bucket, index)
 }
 
 // clone returns the site in memory of its own.
@@ -30,11 +30,12 @@ func (s *Site) clone() Site {
 type place struct {
 	namespace, entity, resource string
 	variant                     uint64
+	window                      limiter.Window
 	index                       int
 }
 
 func (s *Site) place(index int) place {
-	return place{s.Namespace, s.Bucket.Entity, s.Bucket.Resource, s.Bucket.Variant, index}
+	return place{s.Namespace, s.Bucket.Entity, s.Bucket.Resource, s.Bucket.Variant, s.Bucket.Window, index}
 }
 
 // Sight is the state in which a lane saw its item.

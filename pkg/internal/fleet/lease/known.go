@@ -57,11 +57,25 @@ func (k *known) worth(now int64) bool {
 	return true
 }
 
+// lasting is how many ms the tokens of a limit that never refills are to last at least. Where they do not,
+// there is less than is asked for.
+const lasting = 10_000
+
+// refill returns the refill of a limit in millitokens a ms, for the shares. Where there is none, it is as
+// much as would be left in lasting ms.
+func (k *known) refill(l int, p tokenbucket.Params, now int64) float64 {
+	if p.Amount > 0 {
+		return float64(p.Amount) / float64(p.Period)
+	}
+	left := float64(k.view.tokens(l, now)) + float64(k.stock.cands[0].buckets[l].Tokens)
+	return max(left, float64(p.Capacity)/Parts, 1) / lasting
+}
+
 // binding returns the demand as a part of the rate, of the limit that is short first.
 func (k *known) binding(now int64) float64 {
 	most := 0.0
 	for l, p := range k.stock.limits {
-		most = max(most, k.demand.rate(l, now)*float64(p.Period)/float64(p.Amount))
+		most = max(most, k.demand.rate(l, now)/k.refill(l, p, now))
 	}
 	return most
 }
@@ -106,8 +120,8 @@ func (k *known) other(o *Slot, now int64) other {
 		out.demand = DecodeDemand(o.Demand)
 	}
 	fastest := 0.0
-	for _, p := range k.stock.limits {
-		fastest = max(fastest, float64(p.Amount)/float64(p.Period)/float64(p.Capacity))
+	for l, p := range k.stock.limits {
+		fastest = max(fastest, k.refill(l, p, now)/float64(p.Capacity))
 	}
 	stock := DecodeStock(o.Stock)
 	later := stock + (out.rate-out.demand)*fastest*float64(o.age(now))
@@ -133,7 +147,7 @@ func (k *known) others(now int64) float64 {
 func (k *known) level(l int, now int64) level {
 	p := k.stock.limits[l]
 	lv := level{
-		whole: float64(p.Capacity), rate: float64(p.Amount) / float64(p.Period), demand: k.demand.rate(l, now),
+		whole: float64(p.Capacity), rate: k.refill(l, p, now), demand: k.demand.rate(l, now),
 		centre: float64(k.view.tokens(l, now)), own: float64(k.stock.cands[0].buckets[l].Tokens),
 	}
 	if need := float64(k.need[l]); need > 0 { // as much for requests that follow, if it is a small part

@@ -92,6 +92,9 @@ func (p *portion) realign() {
 // ttl returns the ttl that the change leaves, 0 = none. Takes that are applied before
 // it lower balances, so it is computed from the debt floors.
 func (w *Adjusted) ttl() int64 {
+	if ttl := w.after.WindowTTL(); ttl > 0 {
+		return ttl
+	}
 	low := *w.after
 	low.Balances = slices.Clone(low.Balances)
 	for i := range low.Balances {

@@ -48,7 +48,7 @@ func Split(b *schema.Bucket, now int64, units int64) (*Write, error) {
 	now = max(now, b.Time()) // rule: no split is before the state
 	after := *b
 	stays, leaves := b.Shard.Split()
-	after.Shard, after.MovedAt, after.TTL = stays, now, 0
+	after.Shard, after.MovedAt, after.TTL = stays, now, b.WindowTTL()
 	after.Balances = slices.Clone(b.Balances)
 	for i := range after.Balances {
 		split(&after.Balances[i], &stays, &leaves, now)
@@ -107,7 +107,7 @@ func Make(b *schema.Bucket) (*schema.Bucket, error) {
 		return nil, ErrShard
 	}
 	made := &schema.Bucket{
-		Serial: 1, Shard: b.Shard.Other(), Version: b.Version, Limits: b.Limits, At: b.MovedAt, Taken: schema.MinTime,
+		Serial: 1, Shard: b.Shard.Other(), Version: b.Version, Limits: b.Limits, At: b.MovedAt, Taken: schema.MinTime, Window: b.Window, TTL: b.WindowTTL(),
 		Line: schema.WholeLine(), Forgotten: b.Forgotten, Free: b.Free, Balances: slices.Clone(b.Balances),
 	}
 	for i := range made.Balances {

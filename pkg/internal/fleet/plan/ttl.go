@@ -28,6 +28,9 @@ const (
 // to are full from there. The others count from their balance as it was seen: another write
 // that lowers one raises the ttl by itself.
 func (s *Stage) ttl(after *schema.Bucket) int64 {
+	if ttl := after.WindowTTL(); ttl > 0 { // rule: the item of a window is kept until that is over
+		return ttl
+	}
 	if after.Shard.Sharded() { // rule: an item of several has no ttl
 		return 0 // an item that expires would take its tokens with it
 	}

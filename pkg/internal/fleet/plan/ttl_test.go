@@ -98,6 +98,33 @@ func TestTTLOfWhatIsNotAlone(t *testing.T) {
 	}
 }
 
+// TestTheItemsOfAWindow: the items of a window's bucket are kept until 25 hours after its end, whatever
+// they hold, and whether there are several.
+func TestTheItemsOfAWindow(t *testing.T) {
+	b := &bench{T: t, world: newWorld(t)}
+	limits := limitsOf(t, limiter.Custom("l", 1000, 0, time.Second))
+	const end = epoch/1000 + 7*24*hour
+	check := func(after string, got int64) {
+		t.Helper()
+		if want := int64(end + 25*hour); got != want {
+			t.Errorf("after %s the ttl is %d, want %d", after, got, want)
+		}
+	}
+	b.land(takes(t, schema.NewBucket(limits, 1, epoch).In(limiter.Window{Start: epoch / 1000, End: end}), epoch, plan.Options{}, b.id(1), limiter.Spend{Limit: "l", Take: 1000}))
+	check("a take", b.state.TTL)
+	b.state = b.state.In(limiter.Window{Start: epoch / 1000, End: end}) // of its key
+	b.land(b.spend(0, 2, limiter.Spend{Charge: 5_000_000}))
+	check("a charge", b.state.TTL)
+	b.state = b.state.In(limiter.Window{Start: epoch / 1000, End: end})
+	w := b.must(plan.Split(b.state, epoch, 1))
+	check("a split", w.After().TTL)
+	made, err := plan.Make(w.After())
+	if err != nil {
+		t.Fatal(err)
+	}
+	check("a split, the other half", made.TTL)
+}
+
 // TestSlowLimitsNeverExpire: an item that is not full before the year 10000 has no ttl.
 func TestSlowLimitsNeverExpire(t *testing.T) {
 	b := &bench{T: t, world: newWorld(t)}

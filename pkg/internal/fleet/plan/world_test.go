@@ -61,7 +61,7 @@ func newWorldOf(t fataler, db client) *world {
 }
 
 func (w *world) key(shard int) schema.Key {
-	return schema.BucketKey("ns1", w.bucket.Entity, w.bucket.Resource, w.bucket.Variant, shard)
+	return schema.BucketKey("ns1", w.bucket, shard)
 }
 
 // id returns the next id of a replica.

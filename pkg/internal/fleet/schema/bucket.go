@@ -27,6 +27,7 @@ type Bucket struct {
 	Shard   Shard
 	MovedAt int64 // when the split was planned whose other half is not made yet, Unix ms
 
+	Window  limiter.Window // of the bucket
 	Version Version
 	Limits  *limiter.Limits // that the bucket is under
 	At      int64           // latest plan of an exact write, Unix ms
@@ -109,6 +110,17 @@ func NewBucket(limits *limiter.Limits, generation uint64, now int64) *Bucket {
 		}
 	}
 	return b
+}
+
+// In returns the state as that of a bucket of a window.
+func (b *Bucket) In(w limiter.Window) *Bucket {
+	b.Window = w
+	return b
+}
+
+// WindowTTL is the ttl of each item of a window's bucket; 0 = the bucket is for all time.
+func (b *Bucket) WindowTTL() int64 {
+	return min(b.Window.KeptUntil(), MaxTTL)
 }
 
 // NewBalance returns a full balance of the shard's share of a limit, on a whole line.

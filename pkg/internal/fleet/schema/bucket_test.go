@@ -80,7 +80,7 @@ func anyBucket(t *rapid.T) *schema.Bucket {
 }
 
 func bucketKey(b *schema.Bucket) schema.Key {
-	return schema.BucketKey("ns", "e", "r", 0, b.Shard.Index)
+	return schema.BucketKey("ns", limiter.BucketKey{Entity: "e", Resource: "r"}, b.Shard.Index)
 }
 
 // TestABucketComesBack: an item that is written is read as it was.

@@ -14,8 +14,8 @@ const maxBucketName = 256
 // that of the table, those of the indexes, and the names that the key does not hold in
 // full. A write of a plan fills in the rest.
 func NewBucketItem(ns string, of limiter.BucketKey, shard int) map[string]types.AttributeValue {
-	item := BucketKey(ns, of.Entity, of.Resource, of.Variant, shard).Attributes()
-	for attr, v := range BucketIndexes(ns, of.Entity, of.Resource, of.Variant, shard) {
+	item := BucketKey(ns, of, shard).Attributes()
+	for attr, v := range BucketIndexes(ns, of, shard) {
 		item[attr] = &types.AttributeValueMemberS{Value: v}
 	}
 	for attr, name := range map[string]string{AttrEntity: of.Entity, AttrResource: of.Resource} {

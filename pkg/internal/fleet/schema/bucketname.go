@@ -22,7 +22,7 @@ func BucketOfItem(table string, k Key, item map[string]types.AttributeValue) (li
 	of := limiter.BucketKey{Entity: r.nameOf(AttrEntity, parts[0]), Resource: r.nameOf(AttrResource, parts[1])}
 	shard, err := strconv.Atoi(parts[len(parts)-1])
 	if err == nil && len(parts) == 4 {
-		of.Variant, err = strconv.ParseUint(parts[2], 16, 64)
+		err = of.ParseVariant(parts[2])
 	}
 	if err != nil || shard < 0 || shard >= MaxShards {
 		r.Fail(AttrPK, "is that of no bucket")

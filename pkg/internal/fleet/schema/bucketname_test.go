@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 	"pgregory.net/rapid"
 
 	"github.com/ratelimit/ratelimit/pkg/internal/fleet/schema"
@@ -14,11 +15,14 @@ import (
 // TestNamesOfBucketsComeBack: an item says which bucket it is of, for names of any bytes; one
 // that is too long stands as in the key. The keys of shards differ by their index alone.
 func TestNamesOfBucketsComeBack(t *testing.T) {
-	name := rapid.OneOf(rapid.String(), rapid.SampledFrom([]string{"", "~", "a#b/c", "%41", "\xff", strings.Repeat("x", 220), strings.Repeat("/", 220)}))
+	name := rapid.OneOf(rapid.String(), rapid.SampledFrom([]string{"", "~", "0000000000000001@1_2_0000000000000003", "a#b/c", "%41", "\xff", strings.Repeat("x", 220), strings.Repeat("/", 220)}))
 	rapid.Check(t, func(t *rapid.T) {
 		want := limiter.BucketKey{Entity: name.Draw(t, "entity"), Resource: name.Draw(t, "resource"), Variant: rapid.OneOf(rapid.Uint64(), rapid.Uint64Min(limiter.ShadowVariants)).Draw(t, "variant")}
+		if rapid.Bool().Draw(t, "windowed") {
+			want.Window = limiter.Window{Start: rapid.Int64().Draw(t, "start"), End: rapid.Int64().Draw(t, "end"), Calendar: rapid.Uint64().Draw(t, "calendar")}
+		}
 		shard := rapid.IntRange(0, schema.MaxShards-1).Draw(t, "shard")
-		k := schema.BucketKey("ns", want.Entity, want.Resource, want.Variant, shard)
+		k := schema.BucketKey("ns", want, shard)
 		got, index, err := schema.BucketOfItem("t", k, schema.NewBucketItem("ns", want, shard))
 		if err != nil {
 			t.Fatal(err)
@@ -32,10 +36,20 @@ func TestNamesOfBucketsComeBack(t *testing.T) {
 		if got != want || index != shard {
 			t.Fatalf("%+v and %d, want %+v and %d", got, index, want, shard)
 		}
-		if schema.IsShadow(k) != want.Shadow() {
-			t.Fatalf("IsShadow of %v is %t, that of the variant %x is %t", k, schema.IsShadow(k), want.Variant, want.Shadow())
+		item := map[string]types.AttributeValue{}
+		for _, limit := range []string{"rpm", "usd.month"} {
+			item[schema.LimitAttr(limit, schema.LimitConsumed)] = schema.NumberAttribute(5)
 		}
-		if sibling := schema.ShardKey(k, 31); sibling != schema.BucketKey("ns", want.Entity, want.Resource, want.Variant, 31) {
+		image, err := schema.BucketImage("t", k, item)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, limit := range []string{"rpm", "usd.month"} {
+			if _, counted := image.Consumed[limit]; counted == want.Uncounted(limit) {
+				t.Fatalf("the usage of %s in %v counts: %t; of the variant %x it does: %t", limit, k, counted, want.Variant, !want.Uncounted(limit))
+			}
+		}
+		if sibling := schema.ShardKey(k, 31); sibling != schema.BucketKey("ns", want, 31) {
 			t.Fatalf("the key of shard 31 is %v", sibling)
 		}
 	})

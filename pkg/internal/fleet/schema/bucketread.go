@@ -36,7 +36,7 @@ func ParseBucket(table string, k Key, item map[string]types.AttributeValue, know
 		b.Booked[i] = r.id(BookedAttr(i))
 	}
 	b.Turn = r.turn()
-	b.Shard = r.Shard(k)
+	b.Shard, b.Window = r.Shard(k), windowOf(k)
 	if b.Shard.Moving {
 		b.MovedAt = r.Int(AttrMovedAt, MinTime, MaxTime)
 	}
@@ -167,7 +167,7 @@ func (r *bucketReader) balance(limit string) Balance {
 	b := Balance{
 		Whole: tokenbucket.Params{
 			Capacity: r.Int(attr(LimitCapacity), 1, tokenbucket.MaxCapacity),
-			Amount:   r.Int(attr(LimitAmount), 1, tokenbucket.MaxCapacity),
+			Amount:   r.Int(attr(LimitAmount), 0, tokenbucket.MaxCapacity),
 			Period:   r.Int(attr(LimitPeriod), tokenbucket.MinPeriod, tokenbucket.MaxPeriod),
 		},
 		FullAt:  r.big(attr(LimitFullAt)),

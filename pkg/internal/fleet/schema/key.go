@@ -103,21 +103,35 @@ func resourceLimitsKey(ns, resource string) Key {
 
 func systemLimitsKey(ns string) Key { return Key{systemPK(ns), skConfig} }
 
-// BucketKey returns the key of one shard, 0 to [MaxShards]-1, of a bucket. The variant
-// stands behind the resource, as 16 hexadecimal digits, unless it is 0.
-func BucketKey(ns, entity, resource string, variant uint64, shard int) Key {
-	return Key{ns + "/BUCKET#" + EscapeName(entity) + "#" + bucketTail(resource, variant, shard), skState}
+const bucketPrefix = "/BUCKET#"
+
+// BucketKey returns the key of one shard, 0 to [MaxShards]-1, of a bucket in the namespace with an id.
+// The variant and the window stand behind the resource, as limiter.BucketKey.VariantText writes them,
+// unless there is neither.
+func BucketKey(ns string, of limiter.BucketKey, shard int) Key {
+	return Key{ns + bucketPrefix + EscapeName(of.Entity) + "#" + bucketTail(of, shard), skState}
 }
 
-func bucketTail(resource string, variant uint64, shard int) string {
-	return EscapeName(resource) + shardTail(variant, shard)
+func bucketTail(of limiter.BucketKey, shard int) string {
+	return EscapeName(of.Resource) + shardTail(of, shard)
 }
 
-func shardTail(variant uint64, shard int) string {
-	if variant == 0 {
-		return "#" + strconv.Itoa(shard)
+func shardTail(of limiter.BucketKey, shard int) string {
+	text := "#" + strconv.Itoa(shard)
+	if of.Variant != 0 || of.Window != (limiter.Window{}) {
+		text = "#" + of.VariantText() + text
 	}
-	return fmt.Sprintf("#%016x#%d", variant, shard)
+	return text
+}
+
+// windowOf returns the window of the bucket that a key is of.
+func windowOf(k Key) limiter.Window {
+	var of limiter.BucketKey
+	_, rest, _ := strings.Cut(k.PK, bucketPrefix)
+	if parts := strings.Split(rest, "#"); len(parts) == 4 && of.ParseVariant(parts[2]) == nil {
+		return of.Window
+	}
+	return limiter.Window{}
 }
 
 // ShardKey returns the key of a shard of the bucket that another shard's key is of.
@@ -209,13 +223,13 @@ func EntityLimitsIndexes(ns, entity, resource string) map[string]string {
 }
 
 // BucketIndexes returns the index keys of a bucket's item.
-func BucketIndexes(ns, entity, resource string, variant uint64, shard int) map[string]string {
-	k := BucketKey(ns, entity, resource, variant, shard)
+func BucketIndexes(ns string, of limiter.BucketKey, shard int) map[string]string {
+	k := BucketKey(ns, of, shard)
 	keys := NamespaceIndex(ns, k)
-	keys[AttrGSI2PK] = resourcePK(ns, resource, IndexPartition(k.PK))
-	keys[AttrGSI2SK] = "BUCKET#" + EscapeName(entity) + shardTail(variant, shard)
-	keys[AttrGSI3PK] = entityPK(ns, entity)
-	keys[AttrGSI3SK] = "BUCKET#" + bucketTail(resource, variant, shard)
+	keys[AttrGSI2PK] = resourcePK(ns, of.Resource, IndexPartition(k.PK))
+	keys[AttrGSI2SK] = "BUCKET#" + EscapeName(of.Entity) + shardTail(of, shard)
+	keys[AttrGSI3PK] = entityPK(ns, of.Entity)
+	keys[AttrGSI3SK] = "BUCKET#" + bucketTail(of, shard)
 	return keys
 }
 

@@ -82,8 +82,10 @@ type subject struct {
 // kinds are the ways to make a key of a subject.
 func kinds() map[string]func(s subject) Key {
 	return map[string]func(s subject) Key{
-		"entity":          func(s subject) Key { return EntityKey(s.ns, s.entity) },
-		"bucket":          func(s subject) Key { return BucketKey(s.ns, s.entity, s.resource, s.variant, s.shard) },
+		"entity": func(s subject) Key { return EntityKey(s.ns, s.entity) },
+		"bucket": func(s subject) Key {
+			return BucketKey(s.ns, limiter.BucketKey{Entity: s.entity, Resource: s.resource, Variant: s.variant}, s.shard)
+		},
 		"entity limits":   func(s subject) Key { return EntityLimitsKey(s.ns, s.entity, s.resource) },
 		"resource limits": func(s subject) Key { return resourceLimitsKey(s.ns, s.resource) },
 		"system limits":   func(s subject) Key { return systemLimitsKey(s.ns) },
@@ -189,8 +191,8 @@ func TestKeysOfTheSchema(t *testing.T) {
 		pk, sk string
 	}{
 		{EntityKey(ns, "user-1"), ns + "/ENTITY#user-1", "#META"},
-		{BucketKey(ns, "user-1", "gpt-4", 0, 3), ns + "/BUCKET#user-1#gpt-4#3", "#STATE"},
-		{BucketKey(ns, "user-1", "gpt-4", 0xfeed, 0), ns + "/BUCKET#user-1#gpt-4#000000000000feed#0", "#STATE"},
+		{BucketKey(ns, limiter.BucketKey{Entity: "user-1", Resource: "gpt-4"}, 3), ns + "/BUCKET#user-1#gpt-4#3", "#STATE"},
+		{BucketKey(ns, limiter.BucketKey{Entity: "user-1", Resource: "gpt-4", Variant: 0xfeed}, 0), ns + "/BUCKET#user-1#gpt-4#000000000000feed#0", "#STATE"},
 		{EntityLimitsKey(ns, "org/acme", "gpt-4"), ns + "/ENTITY#org%2Facme", "#CONFIG#gpt-4"},
 		{EntityLimitsKey(ns, "", "_default_"), ns + "/ENTITY#~", "#CONFIG#_default_"},
 		{resourceLimitsKey(ns, "gpt-4"), ns + "/RESOURCE#gpt-4", "#CONFIG"},
@@ -218,7 +220,7 @@ func TestIndexKeysOfTheSchema(t *testing.T) {
 		"root":   {EntityIndexes(ns, "org", ""), map[string]string{"GSI4SK": ns + "/ENTITY#org"}},
 		"child":  {EntityIndexes(ns, "key/1", "org"), map[string]string{"GSI1PK": ns + "/PARENT#org", "GSI1SK": "CHILD#key%2F1", "GSI4SK": ns + "/ENTITY#key%2F1"}},
 		"limits": {EntityLimitsIndexes(ns, "org", "gpt-4"), map[string]string{"GSI3PK": ns + "/ENTITY_CONFIG#gpt-4", "GSI3SK": "org", "GSI4SK": ns + "/ENTITY#org"}},
-		"bucket": {BucketIndexes(ns, "org", "gpt-4", 1, 2), map[string]string{
+		"bucket": {BucketIndexes(ns, limiter.BucketKey{Entity: "org", Resource: "gpt-4", Variant: 1}, 2), map[string]string{
 			"GSI2SK": "BUCKET#org#0000000000000001#2", "GSI3PK": ns + "/ENTITY#org", "GSI3SK": "BUCKET#gpt-4#0000000000000001#2", "GSI4SK": ns + "/BUCKET#org#gpt-4#0000000000000001#2",
 		}},
 	} {
@@ -248,7 +250,7 @@ func TestIndexPartitionsAreUsedEvenly(t *testing.T) {
 	const items = 16_000
 	var count [IndexPartitions]int
 	for i := range items {
-		count[IndexPartition(BucketKey("AbCdEfGhIj0", fmt.Sprint("user-", i), "gpt-4", 0, 0).PK)]++
+		count[IndexPartition(BucketKey("AbCdEfGhIj0", limiter.BucketKey{Entity: fmt.Sprint("user-", i), Resource: "gpt-4"}, 0).PK)]++
 	}
 	for partition, n := range count {
 		if n < items/IndexPartitions/2 || n > items/IndexPartitions*2 {

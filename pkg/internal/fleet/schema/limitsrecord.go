@@ -17,11 +17,12 @@ import (
 // Attributes of one stored limit: l_{limit}_{one of these}.
 const (
 	storedPrefix    = "l_"
-	storedCapacity  = "cp" // tokens
-	storedAmount    = "ra" // tokens
-	storedPeriod    = "rp" // seconds, with up to three decimals
-	storedMaxDebt   = "md" // tokens; absent = 0
-	storedUnlimited = "un" // true, and none of the others
+	storedCapacity  = "cp"  // tokens
+	storedAmount    = "ra"  // tokens
+	storedPeriod    = "rp"  // seconds, with up to three decimals
+	storedMaxDebt   = "md"  // tokens; absent = 0
+	storedUnlimited = "un"  // true, and none of the others
+	storedCalendar  = "cal" // of a quota, in place of ra and rp
 )
 
 func storedAttr(limit, attr string) string { return storedPrefix + limit + "_" + attr }
@@ -49,8 +50,12 @@ func LimitsItem(ns string, ref limiter.Ref, rec limiter.Record, generation uint6
 			continue
 		}
 		item[storedAttr(l.Name, storedCapacity)] = NumberAttribute(l.Capacity)
-		item[storedAttr(l.Name, storedAmount)] = NumberAttribute(l.RefillAmount)
-		item[storedAttr(l.Name, storedPeriod)] = &types.AttributeValueMemberN{Value: formatSeconds(l.RefillPeriod)}
+		if l.Windowed() {
+			item[storedAttr(l.Name, storedCalendar)] = &types.AttributeValueMemberS{Value: l.Calendar.String()}
+		} else {
+			item[storedAttr(l.Name, storedAmount)] = NumberAttribute(l.RefillAmount)
+			item[storedAttr(l.Name, storedPeriod)] = &types.AttributeValueMemberN{Value: formatSeconds(l.RefillPeriod)}
+		}
 		if l.MaxDebt != 0 {
 			item[storedAttr(l.Name, storedMaxDebt)] = NumberAttribute(l.MaxDebt)
 		}
@@ -93,10 +98,10 @@ func (r *Reader) limits() *limiter.Limits {
 		}
 		end := max(strings.LastIndexByte(rest, '_'), 0)
 		switch rest[end:] {
-		case "_" + storedCapacity, "_" + storedAmount, "_" + storedPeriod, "_" + storedMaxDebt, "_" + storedUnlimited:
+		case "_" + storedCapacity, "_" + storedAmount, "_" + storedPeriod, "_" + storedMaxDebt, "_" + storedUnlimited, "_" + storedCalendar:
 			names[rest[:end]] = true
 		default:
-			r.Fail(attr, "is none of a limit's, which are l_{limit}_cp, _ra, _rp, _md or _un")
+			r.Fail(attr, "is none of a limit's, which are l_{limit}_cp, _ra, _rp, _md, _un or _cal")
 		}
 	}
 	if len(names) == 0 {
@@ -121,12 +126,15 @@ func (r *Reader) limit(name string) limiter.Limit {
 		if !r.bool(storedAttr(name, storedUnlimited)) {
 			r.Fail(storedAttr(name, storedUnlimited), "is false; it must be true or absent")
 		}
-		for _, attr := range []string{storedCapacity, storedAmount, storedPeriod, storedMaxDebt} {
+		for _, attr := range []string{storedCapacity, storedAmount, storedPeriod, storedMaxDebt, storedCalendar} {
 			if _, found := r.Item[storedAttr(name, attr)]; found {
 				r.Fail(storedAttr(name, attr), "stands beside %s; a limit is unlimited or has numbers", storedAttr(name, storedUnlimited))
 			}
 		}
 		return limiter.Unlimited(name)
+	}
+	if calendar := storedAttr(name, storedCalendar); r.Item[calendar] != nil {
+		return r.maxDebt(limiter.Quota(name, r.Int(storedAttr(name, storedCapacity), 1, limiter.MaxTokens), r.calendar(calendar)))
 	}
 	period := storedAttr(name, storedPeriod)
 	number := r.Number(period)
@@ -137,11 +145,24 @@ func (r *Reader) limit(name string) limiter.Limit {
 	if !ok || d < time.Second {
 		r.Fail(period, "is %s; it must be seconds, 1 to %d, with at most three decimals", number, tokenbucket.MaxPeriod/1000)
 	}
-	l := limiter.Custom(name, r.Int(storedAttr(name, storedCapacity), 1, limiter.MaxTokens), r.Int(storedAttr(name, storedAmount), 1, limiter.MaxTokens), d)
-	if debt := storedAttr(name, storedMaxDebt); r.Item[debt] != nil {
+	l := limiter.Custom(name, r.Int(storedAttr(name, storedCapacity), 0, limiter.MaxTokens), r.Int(storedAttr(name, storedAmount), 0, limiter.MaxTokens), d)
+	return r.maxDebt(l)
+}
+
+// maxDebt returns a limit with the debt that the item has for it.
+func (r *Reader) maxDebt(l limiter.Limit) limiter.Limit {
+	if debt := storedAttr(l.Name, storedMaxDebt); r.Item[debt] != nil {
 		l.MaxDebt = r.Int(debt, limiter.NoDebt, limiter.MaxTokens)
 	}
 	return l
+}
+
+func (r *Reader) calendar(attr string) limiter.Calendar {
+	c, err := limiter.ParseCalendar(r.Text(attr))
+	if err != nil {
+		r.Fail(attr, "is no calendar: %v", err)
+	}
+	return c
 }
 
 func (r *Reader) policy() limiter.Policy {

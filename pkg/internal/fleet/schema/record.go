@@ -21,6 +21,7 @@ const (
 	attrName          = "name"
 	attrParent        = "parent_id"
 	attrCascade       = "cascade"
+	attrPlan          = "plan"
 	attrMetadata      = "metadata"
 	AttrCreatedAt     = "created_at" // Unix ms
 	attrOnUnavailable = "on_unavailable"
@@ -132,6 +133,9 @@ func EntityItem(ns string, rec limiter.Record) map[string]types.AttributeValue {
 	if e.Parent != "" {
 		item[attrParent] = TextAttribute(e.Parent)
 	}
+	if e.Plan != "" {
+		item[attrPlan] = TextAttribute(e.Plan)
+	}
 	if len(e.Metadata) > 0 {
 		metadata := make(map[string]types.AttributeValue, len(e.Metadata))
 		for name, value := range e.Metadata {
@@ -182,7 +186,7 @@ func (r *Reader) entity(id string) *limiter.Entity {
 		}
 	}
 	e := &limiter.Entity{
-		ID: strings.Clone(id), Name: r.optionalText(attrName), Parent: r.optionalText(attrParent), Cascade: r.bool(attrCascade),
+		ID: strings.Clone(id), Name: r.optionalText(attrName), Parent: r.optionalText(attrParent), Cascade: r.bool(attrCascade), Plan: r.optionalText(attrPlan),
 		CreatedAt: time.UnixMilli(r.Int(AttrCreatedAt, math.MinInt64, math.MaxInt64)).UTC(),
 	}
 	metadata, found := r.Item[attrMetadata]

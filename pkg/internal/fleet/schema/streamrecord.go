@@ -2,7 +2,6 @@ package schema
 
 import (
 	"fmt"
-	"strconv"
 	"strings"
 
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
@@ -98,40 +97,38 @@ func ParseStreamLease(table string, item map[string]types.AttributeValue) aggreg
 // IsBucket reports whether a key is of a bucket's item.
 func IsBucket(k Key) bool { return k.SK == skState && strings.Contains(k.PK, bucketPrefix) }
 
-const bucketPrefix = "/BUCKET#"
-
 // StateKey returns the key of the shard of a bucket with a partition key.
 func StateKey(pk string) Key { return Key{pk, skState} }
 
 // BucketOf returns the bucket that a key is of a shard of.
 func BucketOf(k Key) (aggregator.Bucket, error) {
 	ns, rest, _ := strings.Cut(k.PK, bucketPrefix)
-	parts := strings.Split(rest, "#") // entity, resource, the variant unless it is 0, shard
+	parts := strings.Split(rest, "#") // entity, resource, the variant if there is one, shard
 	if !IsNamespaceID(ns) || k.SK != skState || len(parts) < 3 || len(parts) > 4 || parts[0] == "" || parts[1] == "" {
 		return aggregator.Bucket{}, fmt.Errorf("%s is no key of a bucket", k)
 	}
 	return aggregator.Bucket{Namespace: ns, Entity: parts[0], Resource: parts[1]}, nil
 }
 
-// IsShadow reports whether the key of a bucket is that of a shadow, see [limiter.BucketKey.Shadow].
-func IsShadow(k Key) bool {
-	parts := strings.Split(k.PK, "#") // the namespace, entity, resource, the variant unless it is 0, shard
-	if len(parts) != 5 {
-		return false
+// variantOf returns the part of a bucket's key that its own limits and its window make.
+func variantOf(k Key) (of limiter.BucketKey) {
+	parts := strings.Split(k.PK, "#") // the namespace, entity, resource, the variant if there is one, shard
+	if len(parts) != 5 || of.ParseVariant(parts[3]) != nil {
+		return limiter.BucketKey{}
 	}
-	variant, err := strconv.ParseUint(parts[3], 16, 64)
-	return err == nil && limiter.BucketKey{Variant: variant}.Shadow()
+	return of
 }
 
-// BucketImage reads the part of a bucket's item that usage is made of.
+// BucketImage reads the part of a bucket's item that usage is made of, see [limiter.BucketKey.Uncounted].
 func BucketImage(table string, k Key, item map[string]types.AttributeValue) (*aggregator.Image, error) {
 	r := &bucketReader{Reader: NewReader(table, k, item)}
+	bucket := variantOf(k)
 	image := &aggregator.Image{Consumed: make(map[string]int64), Splitting: item[AttrMoving] != nil}
 	image.Taken, _ = r.Optional(AttrLastTake, MinTime, MaxTime)
 	image.Exact, _ = r.Optional(AttrAt, MinTime, MaxTime)
 	for name := range item {
 		limit, suffix, ok := r.limitAttr(name)
-		if ok && suffix == LimitConsumed {
+		if ok && suffix == LimitConsumed && !bucket.Uncounted(limit) {
 			image.Consumed[limit] = r.Int(name, MinTime, MaxTime)
 		}
 	}

@@ -98,7 +98,7 @@ func TestStreamLeasesAreReadAsWritten(t *testing.T) {
 func TestBucketsOfKeys(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		entity, resource := anyName().Draw(t, "entity"), anyName().Draw(t, "resource")
-		k := BucketKey(someNS, entity, resource, rapid.Uint64().Draw(t, "variant"), rapid.IntRange(0, MaxShards-1).Draw(t, "shard"))
+		k := BucketKey(someNS, limiter.BucketKey{Entity: entity, Resource: resource, Variant: rapid.Uint64().Draw(t, "variant")}, rapid.IntRange(0, MaxShards-1).Draw(t, "shard"))
 		want := aggregator.Bucket{Namespace: someNS, Entity: EscapeName(entity), Resource: EscapeName(resource)}
 		if got, err := BucketOf(k); err != nil || got != want || !IsBucket(k) {
 			t.Fatalf("%v: %+v, %v; want %+v", k, got, err, want)
