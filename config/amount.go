@@ -43,9 +43,9 @@ func amount(out *descriptor.ConsumeSpec, of use) yamlcfg.Schema {
 		example = "{hits: true, estimate: {min: 100, max: 4000}}"
 		all = append(all, key("estimate", "reserves by history without a number: `{hits: true, estimate: {min: 100, max: 4000}}`", estimate(&out.Estimate)))
 	}
-	shape := yamlcfg.Shape{Enum: []any{"hits"}}
+	shape := yamlcfg.Shape{Enum: []any{"hits", "price"}}
 	if of != settled {
-		shape = yamlcfg.Shape{AnyOf: []*yamlcfg.Shape{{Enum: []any{"hits"}}, yamlcfg.Thousandths(new(int64), 0, maxAmount).Shape()}}
+		shape = yamlcfg.Shape{AnyOf: []*yamlcfg.Shape{{Enum: []any{"hits", "price"}}, yamlcfg.Thousandths(new(int64), 0, maxAmount).Shape()}}
 	}
 	return yamlcfg.Either{
 		Mapping: yamlcfg.Object{Title: "amount", Keys: all, Needs: []string{"hits"}, Missing: "needs hits, a weight for each hit: " + example},
@@ -53,12 +53,14 @@ func amount(out *descriptor.ConsumeSpec, of use) yamlcfg.Schema {
 			switch {
 			case n.IsScalar() && n.Raw() == "hits":
 				out.PerHit = limiter.Milli
+			case n.IsScalar() && n.Raw() == "price":
+				out.PerHit, out.Priced = limiter.Milli, true
 			case of == settled:
-				n.Failf("must be hits or {hits: 2.5}, not %s; a settlement takes its number from the descriptor", n.Describe())
+				n.Failf("must be hits, price or {hits: 2.5}, not %s; a settlement takes its number from the descriptor", n.Describe())
 			case n.Is("!!int", "!!float"):
 				yamlcfg.Thousandths(&out.Constant, 0, maxAmount).Decode(n)
 			default:
-				n.Failf("must be a number, hits, or %s, not %s", example, n.Describe())
+				n.Failf("must be a number, hits, price, or %s, not %s", example, n.Describe())
 			}
 		}},
 	}

@@ -29,8 +29,10 @@ type Config struct {
 	DenyUnknown bool              // denies calls for domains that no file has; default false
 	Static      limiter.Static    // limits and entities, and the policies for when the store does not answer
 	Rules       *descriptor.Rules // of all domains, compiled
+	Body        descriptor.Body   // of denials, where a domain has no other
 
 	Warnings yamlcfg.Problems // legal settings that are probably mistakes, sorted
+	Note     string           // what the limits admit, of the first one that may surprise; "" = none does
 	Files    []string         // every file read, in order; the configuration itself first, if it is one
 	Hash     string           // SHA-256 over the names and contents of Files, in hexadecimal
 

@@ -10,6 +10,7 @@ type domain struct {
 	spec descriptor.DomainSpec
 	at   yamlcfg.Place // of its name
 	deny *bool         // nil = the configuration's setting for all domains
+	body bool          // it has a body of its own, in spec
 	says bool          // there is a list of rules, which may be empty
 }
 
@@ -26,10 +27,12 @@ func (dom *domain) schema() yamlcfg.Schema {
 		key("domain", "the domain of the gateway's filter", yamlcfg.Name(&spec.Domain)),
 		key("namespace", "the tenant of buckets, entities and limits; namespaces share nothing", yamlcfg.Name(&spec.Namespace)),
 		key("unmatched", "for its descriptors without a rule", yamlcfg.OneOf(&dom.deny, yamlcfg.As("allow", &allow), yamlcfg.As("deny", &deny))),
+		key("body", "body of its denials: [Bodies of denials](#bodies-of-denials)", body(&spec.Body)),
 		key("resources", "[lists of resources](#lists-of-resources), for rules without their own", listed(&spec.Resources)),
 		key("rules", "the rules, in order", yamlcfg.List[rule]{Out: &rules, Item: (*rule).schema}),
 	}}.Then(func(n yamlcfg.Node, _ bool) {
 		spec.Path, dom.at, dom.says = n.Path(), n.Find(n.Below("domain")), rules != nil
+		dom.body = n.Has("body")
 		for i := range rules {
 			spec.Rules = append(spec.Rules, rules[i].spec)
 		}

@@ -22,8 +22,8 @@ domains:
 	fmt.Println(err)
 	// Output:
 	// ratelimit.yaml:3: limits.system.rpm: must be a rate, such as 100/minute, 5/30s or 1000/day, or unlimited: a rate needs a period: write 600/minute
-	// ratelimit.yaml:3: limits.system.tpm.brust: unknown key "brust"; did you mean "burst"? (known here: rate, burst, max_debt, budget)
-	// ratelimit.yaml:10: domains[0].rules[0].consume.rpm: must be a number, hits, or {hits: 2.5}, not the text "many"
+	// ratelimit.yaml:3: limits.system.tpm.brust: unknown key "brust"; did you mean "burst"? (known here: rate, quota, resets, zone, first_day, in_flight, max_time, burst, max_debt, budget)
+	// ratelimit.yaml:10: domains[0].rules[0].consume.rpm: must be a number, hits, price, or {hits: 2.5}, not the text "many"
 }
 
 // The configuration that comes with the program, to try things out, needs no file.

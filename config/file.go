@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/ratelimit/ratelimit/config/yamlcfg"
+	"github.com/ratelimit/ratelimit/pkg/descriptor"
 )
 
 // file is the configuration itself, before its includes are added to it.
@@ -12,6 +13,8 @@ type file struct {
 	cfg      *Config
 	includes []include
 	plans    []yamlcfg.Entry[level]
+	sets     []yamlcfg.Entry[descriptor.MatchSpec]
+	prices   []yamlcfg.Entry[price]
 	limits   levels
 	sealing  []sealingKey // of reservations
 	webhook  webhook
@@ -34,7 +37,10 @@ func (f *file) schema() yamlcfg.Schema {
 		key("include", "[more files](#several-files) with domains", yamlcfg.List[include]{Out: &f.includes, Item: (*include).schema}),
 		key("plans", "limits by names for rules, `limits: paid` or `limits: \"{plan}\"`", yamlcfg.Dict[level]{Out: &f.plans, What: "a plan", Item: (*level).plan}),
 		key("limits", "limits by level", f.limits.schema()),
+		key("sets", "patterns by names for `match`, as `user: {set: blocked}`; each as a [value](#how-a-call-is-decided) of `match`", yamlcfg.Dict[descriptor.MatchSpec]{Out: &f.sets, What: "a set", Item: set}),
 		key("unmatched", "for descriptors without a rule and unknown domains", yamlcfg.OneOf(&c.DenyUnknown, yamlcfg.As("allow", false), yamlcfg.As("deny", true))),
+		key("prices", "[prices](#prices) of tokens by model, for amounts that are `price`", yamlcfg.Dict[price]{Out: &f.prices, What: "a model", Item: (*price).schema}),
+		key("body", "body of denials: [Bodies of denials](#bodies-of-denials)", body(&c.Body)),
 		key("domains", "the domains", domains(&f.domains)),
 		key("cache", "resolved limits of `dynamodb`", keys(key("ttl", "how long they are cached; changes come sooner", yamlcfg.Duration(&c.Cache.TTL, time.Second, day)))),
 		key("audit", "changes by operators; a store in memory keeps none", keys(key("retention", "how long an event is kept. In a table it holds for new events, by their `ttl`", yamlcfg.Duration(&c.Audit.Retention, day, 3650*day)))),

@@ -2,6 +2,7 @@ package config
 
 import (
 	"maps"
+	"slices"
 	"strings"
 
 	"github.com/ratelimit/ratelimit/config/yamlcfg"
@@ -26,9 +27,11 @@ func (l *level) schema() yamlcfg.Schema { return limitsSchema{&l.limits, &l.budg
 // plan is limits without budgets.
 func (l *level) plan() yamlcfg.Schema { return limitsSchema{out: &l.limits} }
 
+// entity is an entity, or a kind of entities if its name ends in '*'.
 type entity struct {
 	parent  string
 	cascade bool
+	plan    string
 	limits  []yamlcfg.Entry[level]
 }
 
@@ -36,7 +39,7 @@ func (s *levels) schema() yamlcfg.Schema {
 	return keys(
 		key("system", "for everything without limits of its own", s.system.schema()),
 		key("resources", "by resource", yamlcfg.Dict[level]{Out: &s.resources, What: "a resource", Item: (*level).schema}),
-		key("entities", "entities, by their names in rules", yamlcfg.Dict[entity]{Out: &s.entities, What: "an entity", Item: (*entity).schema}),
+		key("entities", "entities, by their names in rules, and [kinds of them](#kinds-and-plans), such as `user/*`", yamlcfg.Dict[entity]{Out: &s.entities, What: "an entity", Item: (*entity).schema}),
 	)
 }
 
@@ -44,6 +47,7 @@ func (e *entity) schema() yamlcfg.Schema {
 	return yamlcfg.Object{Title: "entity", Keys: []yamlcfg.Key{
 		key("parent", "the entity above; the file need not have it", yamlcfg.Name(&e.parent)),
 		key("cascade", "its parent consumes the same", yamlcfg.Bool(&e.cascade)),
+		key("plan", "a name under `plans`: [its limits](#kinds-and-plans)", yamlcfg.Name(&e.plan)),
 		key("limits", "by resource; `_default_` is every other one", yamlcfg.Dict[level]{Out: &e.limits, What: "a resource", Item: (*level).schema}),
 	}}
 }
@@ -54,7 +58,38 @@ func (s *levels) static(out *limiter.Static) {
 	out.Resources = byName(s.resources)
 	out.Entities = make(map[string]limiter.StaticEntity, len(s.entities))
 	for _, e := range s.entities {
-		out.Entities[e.Name] = limiter.StaticEntity{Parent: e.Value.parent, Cascade: e.Value.cascade, Limits: byName(e.Value.limits)}
+		if prefix, kind := strings.CutSuffix(e.Name, "*"); kind {
+			out.Kinds = append(out.Kinds, limiter.Kind{Prefix: prefix, Plan: e.Value.plan, Limits: byName(e.Value.limits)})
+			continue
+		}
+		out.Entities[e.Name] = limiter.StaticEntity{Parent: e.Value.parent, Cascade: e.Value.cascade, Plan: e.Value.plan, Limits: byName(e.Value.limits)}
+	}
+}
+
+// checkEntities refuses kinds with what only an entity can have, and unknown plans.
+func (f *file) checkEntities(r *yamlcfg.Report) {
+	kinds := 0
+	for _, e := range f.limits.entities {
+		if strings.Contains(strings.TrimSuffix(e.Name, "*"), "*") {
+			r.Fail(r.Find(e.Path), "has a '*' before its end: a kind of entities is what its names begin with, such as user/*")
+		}
+		if strings.HasSuffix(e.Name, "*") {
+			kinds++
+			for _, k := range []struct {
+				name  string
+				given bool
+			}{{"parent", e.Value.parent != ""}, {"cascade", e.Value.cascade}} {
+				if k.given {
+					r.Fail(r.Find(yamlcfg.Join(e.Path, k.name)), "belongs to one entity, and %s is a kind of them: give it in the rule, or to the entity", e.Name)
+				}
+			}
+		}
+		if plans := byName(f.plans); e.Value.plan != "" && plans[e.Value.plan] == nil {
+			r.Fail(r.Find(yamlcfg.Join(e.Path, "plan")), "%q is not a name under plans; there is %s", e.Value.plan, strings.Join(slices.Sorted(maps.Keys(plans)), ", "))
+		}
+	}
+	if kinds > limiter.MaxKinds {
+		r.Fail(r.Find("limits.entities"), "has %d kinds of entities; there are at most %d", kinds, limiter.MaxKinds)
 	}
 }
 

@@ -1,6 +1,8 @@
 package config
 
 import (
+	"slices"
+
 	"github.com/ratelimit/ratelimit/config/yamlcfg"
 	"github.com/ratelimit/ratelimit/pkg/limiter"
 )
@@ -22,6 +24,7 @@ type namedLimit struct {
 	limiter.Limit
 
 	budgets []limiter.Budget // without its name
+	denies  bool             // the budgets do
 }
 
 func (s limitsSchema) Decode(n yamlcfg.Node) {
@@ -29,12 +32,21 @@ func (s limitsSchema) Decode(n yamlcfg.Node) {
 	before := n.Failures()
 	s.dict(&entries).Decode(n)
 	sound := n.Failures() == before
-	set := make([]limiter.Limit, len(entries))
-	for i, e := range entries {
-		set[i] = e.Value.Limit
-		set[i].Name = e.Name
+	set := make([]limiter.Limit, 0, len(entries))
+	for _, e := range entries {
+		if of := limiter.TriedBeside(e.Name); of != "" && len(e.Value.budgets) > 0 {
+			n.Failf("%s is a shadow limit, and adds nothing to usage: leave its budget out", e.Name)
+		}
+		l := e.Value.Limit
+		l.Name = e.Name
 		if !sound {
-			set[i] = limiter.Unlimited(e.Name)
+			l = limiter.Unlimited(e.Name)
+		}
+		set = append(set, l)
+		for _, b := range e.Value.budgets {
+			if unit, err := limiter.ParseCalendarUnit(b.Window.String()); err == nil && e.Value.denies { // each window has a unit
+				set = append(set, limiter.Quota(e.Name+"."+b.Window.String(), b.Tokens, limiter.Calendar{Unit: unit}))
+			}
 		}
 	}
 	limits, err := limiter.NewLimits(set...)
@@ -60,21 +72,30 @@ func (s limitsSchema) dict(out *[]yamlcfg.Entry[namedLimit]) yamlcfg.Schema {
 // limit is a rate, or a mapping with a rate and further keys.
 func limit(out *namedLimit, budgets bool) yamlcfg.Schema {
 	l := &out.Limit
+	var q quota
 	var burst, debt int64 = 0, -1
-	return yamlcfg.Either{Other: rate(l), Mapping: yamlcfg.Object{Title: "limit", Needs: []string{"rate"}, Keys: []yamlcfg.Key{
+	return yamlcfg.Either{Other: rate(l), Mapping: yamlcfg.Object{Title: "limit", OneOf: []string{"rate", "quota", "in_flight"}, Missing: "needs rate, such as {rate: 100/minute, burst: 200}, quota or in_flight", Keys: slices.Concat([]yamlcfg.Key{
 		key("rate", "tokens and period, or `unlimited`; `rpm: 600/minute` is short for `rpm: {rate: 600/minute}`", rate(l)),
-		key("burst", "the capacity", yamlcfg.Integer(&burst, 1, limiter.MaxTokens)),
-		key("max_debt", "how far below zero a charge may go", yamlcfg.Integer(&debt, 0, limiter.MaxTokens)),
-		key("budget", "[amounts of usage](#budgets) with events; under `limits` only, not for `unlimited`", budget(&out.budgets, budgets)),
-	}}.Then(func(n yamlcfg.Node, sound bool) {
+	}, q.keys(), []yamlcfg.Key{
+		key("burst", "the capacity", yamlcfg.Tokens(&burst, 1, limiter.MaxTokens)),
+		key("max_debt", "how far below zero a charge may go", yamlcfg.Tokens(&debt, 0, limiter.MaxTokens)),
+		key("budget", "[amounts of usage](#budgets) with events; under `limits` only, not for `unlimited`", budget(out, budgets)),
+	})}.Then(func(n yamlcfg.Node, sound bool) {
+		sound = sound && q.finish(n, l)
 		switch {
 		case !sound:
+		case l.IsInFlight() && (burst > 0 || debt >= 0):
+			n.Failf("a limit in flight has neither burst nor max_debt: leave them out")
+		case l.IsInFlight() && len(out.budgets) > 0:
+			n.Failf("is in flight, and uses nothing up: leave budget out")
+		case l.IsQuota() && burst > 0:
+			n.Failf("a quota is the most of its window, and has no burst: leave it out")
 		case l.Unlimited && (burst > 0 || debt >= 0):
 			n.Failf("an unlimited limit has neither burst nor max_debt: leave them out")
+		case l.AdmitsNothing() && l.RefillPeriod > 0 && (burst > 0 || debt >= 0):
+			n.Failf("a rate of 0 admits nothing, and has neither burst nor max_debt: leave them out")
 		case l.Unlimited && len(out.budgets) > 0:
 			n.Failf("is unlimited, and usage of such a limit is not counted: leave budget out, or give a high rate, such as 1_000_000_000/second")
-		case !l.Unlimited && l.RefillAmount == 0:
-			n.Failf("needs rate, such as {rate: 100/minute, burst: 200}")
 		}
 		if burst > 0 {
 			l.Capacity = burst
@@ -105,17 +126,18 @@ func rate(out *limiter.Limit) yamlcfg.Schema {
 }
 
 // budget is the budget of a limit, without its name: tokens for each hour, day and month.
-func budget(out *[]limiter.Budget, allowed bool) yamlcfg.Schema {
+func budget(out *namedLimit, allowed bool) yamlcfg.Schema {
 	var tokens [limiter.UsageMonth + 1]int64
 	windows := yamlcfg.Object{Title: "budget", Keys: []yamlcfg.Key{
-		key("hour", "tokens in each hour of UTC, for each entity and resource", yamlcfg.Integer(&tokens[limiter.UsageHour], 1, limiter.MaxTokens)),
-		key("day", "in each day", yamlcfg.Integer(&tokens[limiter.UsageDay], 1, limiter.MaxTokens)),
-		key("month", "in each month", yamlcfg.Integer(&tokens[limiter.UsageMonth], 1, limiter.MaxTokens)),
+		key("hour", "tokens in each hour of UTC, for each entity and resource", yamlcfg.Tokens(&tokens[limiter.UsageHour], 1, limiter.MaxTokens)),
+		key("day", "in each day", yamlcfg.Tokens(&tokens[limiter.UsageDay], 1, limiter.MaxTokens)),
+		key("month", "in each month", yamlcfg.Tokens(&tokens[limiter.UsageMonth], 1, limiter.MaxTokens)),
+		key("deny", "denies above the budget: each window is a [quota](#quotas-by-the-calendar) beside the limit, named as `usd.month`", yamlcfg.Bool(&out.denies)),
 	}, OneOf: []string{"hour", "day", "month"}, Missing: "needs hour, day or month, such as {month: 50_000_000}"}.Then(
 		func(yamlcfg.Node, bool) {
 			for _, w := range limiter.UsageWindows() {
 				if tokens[w] > 0 {
-					*out = append(*out, limiter.Budget{Window: w, Tokens: tokens[w]})
+					out.budgets = append(out.budgets, limiter.Budget{Window: w, Tokens: tokens[w]})
 				}
 			}
 		})

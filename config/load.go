@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io/fs"
 	"path/filepath"
+	"slices"
 	"time"
 
 	"github.com/ratelimit/ratelimit/config/yamlcfg"
@@ -244,8 +245,10 @@ func (f *file) allIncludes(main string, own bool, r *yamlcfg.Report, o Options) 
 func (f *file) finish(r *yamlcfg.Report) {
 	c := f.cfg
 	f.limits.static(&c.Static)
+	c.Static.Plans = byName(f.plans)
 	c.Budgets.Set = f.limits.budgets()
 	checkHierarchy(r, f.limits.entities)
+	f.checkEntities(r)
 	c.Server.check(r)
 	specs := f.specs(r)
 	if r.Incomplete {
@@ -293,12 +296,40 @@ func (f *file) specs(r *yamlcfg.Report) []descriptor.DomainSpec {
 		if dom.deny != nil {
 			dom.spec.DenyUnknown = *dom.deny
 		}
+		if !dom.body {
+			dom.spec.Body = f.cfg.Body
+		}
+		f.useSets(r, &dom.spec)
+		f.expandPrices(r, &dom.spec)
 		if !dom.says {
 			f.cfg.ruleless[name] = true
 		}
 		specs = append(specs, dom.spec)
 	}
 	return specs
+}
+
+// useSets puts sets in the place of their names.
+func (f *file) useSets(r *yamlcfg.Report, spec *descriptor.DomainSpec) {
+	for i := range spec.Rules {
+		for j := range spec.Rules[i].Match {
+			m := &spec.Rules[i].Match[j]
+			if m.Set == "" {
+				continue
+			}
+			at := slices.IndexFunc(f.sets, func(s yamlcfg.Entry[descriptor.MatchSpec]) bool { return s.Name == m.Set })
+			if at < 0 {
+				names := make([]string, 0, len(f.sets))
+				for _, s := range f.sets {
+					names = append(names, s.Name)
+				}
+				r.Fail(r.Find(yamlcfg.Join(m.Path, "set")), "%q is not a name under sets%s", m.Set, yamlcfg.DidYouMean(m.Set, names))
+				continue
+			}
+			of := f.sets[at].Value
+			m.Value, m.Values, m.Regex, m.CIDR = of.Value, of.Values, of.Regex, of.CIDR
+		}
+	}
 }
 
 // hash identifies the contents of files.

@@ -88,6 +88,10 @@ func TestShippedConfiguration(t *testing.T) {
 			"project/search": {Limits: map[string]*limiter.Limits{limiter.DefaultResource: limits(limiter.PerMinute("tpm", 500_000), limiter.Unlimited("rpm"))}},
 			"key/k-123":      {Parent: "org/acme", Cascade: true, Limits: map[string]*limiter.Limits{}},
 		},
+		Plans: map[string]*limiter.Limits{
+			"free": limits(limiter.PerMinute("rpm", 20), limiter.PerMinute("tpm", 10_000)),
+			"paid": limits(limiter.PerMinute("rpm", 600), limiter.PerMinute("tpm", 400_000).WithBurst(600_000)),
+		},
 		OnUnavailable: limiter.Allow, LocalShare: 1000,
 	}
 	if diff := cmp.Diff(want, c.Static, cmp.AllowUnexported(limiter.Limits{})); diff != "" {
@@ -252,6 +256,27 @@ test.yaml:7: warning: limits.entities.child.parent: elsewhere has no limits unde
 test.yaml:14: warning: store.embedded.data: is not used: the store is dynamodb`)
 	if diff := cmp.Diff(want, c.Warnings.Error()); diff != "" {
 		t.Errorf("warnings (-want +got):\n%s", diff)
+	}
+}
+
+// A limit in flight needs a rule that ends requests, wherever the limit stands.
+func TestInFlightNeedsAnEnd(t *testing.T) {
+	const rules = `
+  - {match: {user: "*"}, entity: "user/{user}", resource: r, consume: {slots: 1}}
+  - {match: {job: "*"}, entity: "user/{job}", resource: r, limits: {slots: {in_flight: 5, max_time: 10m}}, consume: {slots: 1}}
+`
+	for _, test := range []struct{ limits, more, warned string }{
+		{"slots: {in_flight: 5, max_time: 10m}", "", "rules[0]"},
+		{"slots: 5 in flight 10m", "", "rules[0]"},
+		{"slots: 5/minute", "", "rules[1]"},
+		{"slots: 5 in flight 10m", `  - {match: {reservation_id: "*"}, end: true}`, ""},
+		{"slots: 5 in flight 10m", `  - {match: {reservation_id: "*"}, settle: {slots: hits}}`, ""},
+	} {
+		c := parse(t, "limits: {system: {"+test.limits+"}}\ndomains:\n- domain: a\n  rules:"+rules+test.more)
+		warned := strings.Contains(c.Warnings.Error(), "domains[0]."+test.warned+".consume.slots: counts requests in flight, and no rule ends one")
+		if warned != (test.warned != "") {
+			t.Errorf("%s, %s: warnings\n%v", test.limits, test.more, c.Warnings)
+		}
 	}
 }
 

@@ -152,7 +152,7 @@ func TestDomainThatVanishesStaysFor5Seconds(t *testing.T) {
 			p.remove("rules.d/two.yaml")
 			p.expect(4*time.Second, twoIsGone) // at 3s
 			p.write("rules.d/one.yaml", "domain: one\nrulez: []\n")
-			p.expect(4*time.Second, "rules.d/one.yaml:2: rulez: unknown key \"rulez\"; did you mean \"rules\"? (known here: domain, namespace, unmatched, resources, rules)") // at 8s
+			p.expect(4*time.Second, "rules.d/one.yaml:2: rulez: unknown key \"rulez\"; did you mean \"rules\"? (known here: domain, namespace, unmatched, body, resources, rules)") // at 8s
 			p.write("rules.d/one.yaml", "domain: one\n")
 			p.expect(6*time.Second, twoIsGone) // at 11s
 			p.expect(6*time.Second, "one")

@@ -17,12 +17,15 @@ const (
 
 var errRate = errors.New(`must be a rate, such as 100/minute, 5/30s or 1000/day, or unlimited`)
 
-// ParseRate reads a rate in the form of a file, "100/minute" or "unlimited": tokens, 1 to
-// [limiter.MaxTokens], and a period. It returns the limit of that rate, without a name. Its error
-// says how to write a rate.
+// ParseRate reads a rate in the form of a file, "100/minute", "50 USD/month calendar", "5 in flight 10m"
+// or "unlimited": tokens, 0 to [limiter.MaxTokens], and a period, a calendar or a longest time. It returns
+// the limit of that rate, without a name. Its error says how to write a rate.
 func ParseRate(s string) (limiter.Limit, error) {
 	if s == "unlimited" {
 		return limiter.Unlimited(""), nil
+	}
+	if count, longest, ok := strings.Cut(s+" ", " in flight "); ok {
+		return parseInFlight(count, "in flight "+strings.TrimSpace(longest))
 	}
 	count, unit, ok := strings.Cut(s, "/")
 	if !ok {
@@ -31,13 +34,16 @@ func ParseRate(s string) (limiter.Limit, error) {
 		}
 		return limiter.Limit{}, fmt.Errorf("%w, not %q", errRate, s)
 	}
+	if strings.Contains(unit, " ") {
+		return parseQuota(count, unit)
+	}
 	period, err := parsePeriod(unit)
 	if err != nil {
 		return limiter.Limit{}, err
 	}
-	tokens, ok := yamlcfg.ParseInteger(count)
-	if !ok || tokens < 1 || tokens > limiter.MaxTokens {
-		return limiter.Limit{}, fmt.Errorf("a rate must begin with a whole number of tokens, 1 to %d, not %q", int64(limiter.MaxTokens), count)
+	tokens, ok := yamlcfg.ParseTokens(count)
+	if !ok || tokens < 0 || tokens > limiter.MaxTokens {
+		return limiter.Limit{}, fmt.Errorf("a rate must begin with a whole number of tokens, 0 to %d, or dollars, such as 5 USD/hour, not %q", int64(limiter.MaxTokens), count)
 	}
 	return limiter.Custom("", tokens, tokens, period), nil
 }
@@ -58,7 +64,7 @@ func parsePeriod(s string) (time.Duration, error) {
 	name := strings.TrimLeft(s, "0123456789")
 	switch strings.TrimSuffix(name, "s") {
 	case "month", "year", "mo", "y":
-		return 0, fmt.Errorf("a %s has no fixed length: write days, such as 30d", name)
+		return 0, fmt.Errorf("a %s has no fixed length: write days, such as 30d, or a quota by the calendar, such as 1000/month calendar", name)
 	}
 	d, ok := periods()[name]
 	if ok && name != s {

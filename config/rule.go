@@ -26,9 +26,12 @@ func (r *rule) schema() yamlcfg.Schema {
 		key("match", "a [pattern](#how-a-call-is-decided) for each key", yamlcfg.Dict[descriptor.MatchSpec]{Out: &r.match, What: "a descriptor's entry", Item: match}),
 	}, r.flat.keys(), []yamlcfg.Key{
 		key("takes", "several buckets, all or nothing, each with `entity`, `resource`, `resources`, `parent`, `limits`, `consume`, `reserve`", yamlcfg.List[take]{Out: &r.takes, Item: (*take).schema}),
-		key("unlimited", "admits the descriptor, takes nothing; others of the call are still decided", yamlcfg.Bool(&r.spec.Unlimited)),
+		key("unlimited", "admits the descriptor, takes nothing; others of the call are still decided: see `exempt`", yamlcfg.Bool(&r.spec.Unlimited)),
+		key("exempt", "`call`: admits the whole call, whatever its other descriptors say, and takes nothing of it", yamlcfg.OneOf(&r.spec.Exempt, yamlcfg.As("call", true))),
+		key("deny", "denies the descriptor, and so the call: `true`, or an object", denial(&r.spec.Deny)),
 		key("overdraw", "an explicit number of hits above 0 is a charge, taken whatever is left; 0 peeks", yamlcfg.Bool(&r.spec.Overdraw)),
 		key("settle", "settles the reservation of the entry `reservation_id`, once; the descriptor needs a number", amounts(&r.settle, settled)),
+		key("end", "ends the request of the entry `reservation_id`: what it has [in flight](#requests-in-flight) is given back, and other reserved amounts stay", yamlcfg.Bool(&r.spec.End)),
 		key("override", "the limit that Envoy's `limit` of a descriptor replaces", limitName(&r.spec.Override)),
 		key("mode", "`shadow`: own buckets, no denials, no usage, reports would-be denials; the search for a rule goes on", yamlcfg.OneOf(&r.spec.Shadow, yamlcfg.As("enforce", false), yamlcfg.As("shadow", true))),
 		key("on_unavailable", "the answer while the store is unavailable", policy(&r.spec.OnUnavailable)),
@@ -72,28 +75,57 @@ func (r *rule) finish(n yamlcfg.Node) {
 	}
 }
 
-// match is a pattern for a value: text, {regex: …} or {cidr: …}.
+// match is a pattern for a value: one of a set, or {set: …}.
 func match(out *descriptor.MatchSpec) yamlcfg.Schema {
+	return pattern(out, key("set", "a name under [`sets`](#settings)", yamlcfg.Name(&out.Set)))
+}
+
+// set is a pattern that has a name.
+func set(out *descriptor.MatchSpec) yamlcfg.Schema { return pattern(out) }
+
+// names returns the names of keys.
+func names(keys []yamlcfg.Key) []string {
+	out := make([]string, len(keys))
+	for i := range keys {
+		out[i] = keys[i].Name
+	}
+	return out
+}
+
+// pattern is a pattern for a value: text, a list of texts, {regex: …} or {cidr: …}.
+func pattern(out *descriptor.MatchSpec, more ...yamlcfg.Key) yamlcfg.Schema {
 	text := yamlcfg.Literal(&out.Value)
+	list := yamlcfg.List[string]{Out: &out.Values, Item: yamlcfg.Literal}
+	forms := slices.Concat([]string{"regex", "cidr"}, names(more))
 	return yamlcfg.Either{
-		Mapping: yamlcfg.Object{Title: "match", OneOf: []string{"regex", "cidr"}, Keys: []yamlcfg.Key{
+		Mapping: yamlcfg.Object{Title: "match", OneOf: forms, Keys: append([]yamlcfg.Key{
 			key("regex", "for the whole value", yamlcfg.Name(&out.Regex)), key("cidr", "blocks of addresses", yamlcfg.Names(&out.CIDR)),
-		}}.Then(func(n yamlcfg.Node, sound bool) {
-			regex, cidr := out.Regex != "", len(out.CIDR) > 0
+		}, more...)}.Then(func(n yamlcfg.Node, sound bool) {
+			given := 0
+			for _, has := range []bool{out.Regex != "", len(out.CIDR) > 0, out.Set != ""} {
+				if has {
+					given++
+				}
+			}
 			switch {
 			case !sound:
-			case regex && cidr:
-				n.Failf("has regex and cidr: keep one; another rule can have the other")
-			case !regex && !cidr:
-				n.Failf("needs regex or cidr")
+			case given > 1:
+				n.Failf("has more than one of %s: keep one; another rule can have the others", strings.Join(forms, ", "))
+			case given == 0:
+				n.Failf("needs one of %s", strings.Join(forms, ", "))
 			}
 		}),
-		Other: yamlcfg.Scalar{Of: *text.Shape(), Read: func(n yamlcfg.Node) {
-			if !n.IsScalar() {
-				n.Failf(`must be text, {regex: "…"} or {cidr: ["…"]}, not %s`, n.Describe())
-				return
+		Other: yamlcfg.Scalar{Of: yamlcfg.Shape{AnyOf: []*yamlcfg.Shape{text.Shape(), list.Shape()}}, Read: func(n yamlcfg.Node) {
+			switch {
+			case n.IsScalar():
+				text.Decode(n)
+			case n.IsList():
+				if list.Decode(n); len(out.Values) == 0 {
+					n.Failf("is an empty list, which matches nothing: name a value, or leave the rule out")
+				}
+			default:
+				n.Failf(`must be text, a list of texts, {regex: "…"} or {cidr: ["…"]}, not %s`, n.Describe())
 			}
-			text.Decode(n)
 		}},
 	}
 }

@@ -1,7 +1,9 @@
 package config
 
 import (
+	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/ratelimit/ratelimit/config/yamlcfg"
@@ -12,6 +14,7 @@ import (
 // warnings warns of
 // - domains without rules.
 // - limits that hold less than is consumed.
+// - limits in flight, where no rule ends a request.
 // - parents without limits.
 // - long periods that look like budgets.
 // - headers that are never sent.
@@ -21,7 +24,9 @@ func (f *file) warnings(r *yamlcfg.Report, specs []descriptor.DomainSpec) {
 	w.ruleless(specs)
 	w.unresolved()
 	w.amounts()
+	w.endless(specs)
 	w.parents()
+	w.firstPeriod()
 	for _, l := range append(f.limits.all(), f.plans...) {
 		w.budgets(l.Path, l.Value.limits)
 	}
@@ -54,6 +59,25 @@ func (w *warner) ruleless(specs []descriptor.DomainSpec) {
 	}
 }
 
+// endless warns of a limit in flight, where no rule ends a request.
+func (w *warner) endless(specs []descriptor.DomainSpec) {
+	ends := func(r descriptor.RuleSpec) bool { return r.End || len(r.Settle) > 0 }
+	if slices.ContainsFunc(specs, func(s descriptor.DomainSpec) bool { return slices.ContainsFunc(s.Rules, ends) }) {
+		return
+	}
+	for _, t := range w.takes {
+		for _, c := range t.Consume {
+			for _, h := range w.file.holders(t, c.Limit) {
+				if n := h.Value.limits.Find(c.Limit); n >= 0 && h.Value.limits.At(n).IsInFlight() {
+					w.Warn(w.Find(yamlcfg.Join(t.amounts, c.Limit)), "counts requests in flight, and no rule ends one: each counts until its max_time is over; "+
+						"add a rule such as {match: {reservation_id: \"*\"}, end: true}")
+					return
+				}
+			}
+		}
+	}
+}
+
 // unresolved refuses consumed limits that only the store can have, unless the rule says so: without them
 // each request of the rule is denied.
 func (w *warner) unresolved() {
@@ -81,9 +105,24 @@ const budgetPeriod = day
 func (w *warner) budgets(path string, limits *limiter.Limits) {
 	for i := range limits.Len() {
 		l := limits.At(i)
-		if w.consumed[l.Name] && l.RefillPeriod >= budgetPeriod && l.Capacity >= l.RefillAmount {
+		if w.consumed[l.Name] && l.RefillPeriod >= budgetPeriod && l.Capacity >= l.RefillAmount && !l.AdmitsNothing() {
 			w.Warn(w.Find(yamlcfg.Join(path, l.Name)), "%s is no budget that starts anew: within %s up to %d are admitted, the capacity and the refill; a smaller burst lowers that",
 				l, yamlcfg.ShortDuration(l.RefillPeriod), l.Capacity+l.RefillAmount)
+		}
+	}
+}
+
+// firstPeriod notes that a full bucket adds to what is refilled: the first limit that shows it, for all.
+func (w *warner) firstPeriod() {
+	for _, l := range append(w.file.limits.all(), w.file.plans...) {
+		for i := range l.Value.limits.Len() {
+			of := l.Value.limits.At(i)
+			if w.consumed[of.Name] && of.RefillPeriod < budgetPeriod && of.Capacity == of.RefillAmount && of.Capacity > 1 {
+				at, burst := w.Find(yamlcfg.Join(l.Path, of.Name)), max(1, of.Capacity/10)
+				w.file.cfg.Note = fmt.Sprintf("%s:%d: note: %s is a full bucket and its refill: it admits up to %d in the first %s. {rate: %s, burst: %d} admits at most %d",
+					at.File, at.Line, of, 2*of.Capacity, strings.TrimPrefix(of.String(), strconv.FormatInt(of.RefillAmount, 10)+"/"), of, burst, of.Capacity+burst)
+				return
+			}
 		}
 	}
 }

@@ -47,6 +47,11 @@ func newWarner(r *yamlcfg.Report, f *file, specs []descriptor.DomainSpec) *warne
 			}
 		}
 	}
+	for _, p := range f.plans {
+		if slices.ContainsFunc(f.limits.entities, func(e yamlcfg.Entry[entity]) bool { return e.Value.plan == p.Name }) {
+			p.Value.limits.AddNames(w.resolves)
+		}
+	}
 	for _, l := range f.limits.all() {
 		l.Value.limits.AddNames(w.resolves)
 		if !strings.HasPrefix(l.Path, "limits.entities") {
@@ -75,7 +80,7 @@ func (w *warner) amount(t taking) {
 		for _, h := range w.file.holders(t, c.Limit) {
 			limits := h.Value.limits
 			n := limits.Find(c.Limit)
-			if n < 0 || limits.Unlimited(n) || least <= limits.At(n).Capacity*limiter.Milli {
+			if n < 0 || limits.Unlimited(n) || limits.At(n).AdmitsNothing() || least <= limits.At(n).Capacity*limiter.Milli {
 				continue
 			}
 			w.Warn(w.Find(yamlcfg.Join(t.amounts, c.Limit)), "takes %s or more of %s, and %s holds %d: such a request can never pass; take less, or raise burst there",
@@ -105,6 +110,11 @@ func (f *file) holders(t taking, limit string) (all []yamlcfg.Entry[level]) {
 					all = append(all, l)
 				}
 			}
+			for _, p := range f.plans {
+				if p.Name == e.Value.plan {
+					all = append(all, p)
+				}
+			}
 		}
 	}
 	known := false // whether the one resource of the take has limits of its own
@@ -132,14 +142,21 @@ func (t taking) isResource(name string) bool {
 	return mayBe(t.Resource, name)
 }
 
-// mayBe reports whether a template may give the name, judged by its text before the first
-// placeholder.
+// mayBe reports whether a template may give the name, or a name of the kind, judged by its text before
+// the first placeholder.
 func mayBe(template, name string) bool {
 	before, _, placeholder := strings.Cut(template, "{")
-	if !placeholder {
+	prefix, kind := strings.CutSuffix(name, "*")
+	switch {
+	case kind && placeholder:
+		return strings.HasPrefix(prefix, before) || strings.HasPrefix(before, prefix)
+	case kind:
+		return strings.HasPrefix(template, prefix)
+	case placeholder:
+		return strings.HasPrefix(name, before)
+	default:
 		return template == name
 	}
-	return strings.HasPrefix(name, before)
 }
 
 // parents warns of parents without limits of their own. They get those of their resource or of the
@@ -178,6 +195,6 @@ func (w *warner) shares(t taking) bool {
 // hasLimits reports whether the file gives limits to an entity that a template may give.
 func (f *file) hasLimits(template string) bool {
 	return slices.ContainsFunc(f.limits.entities, func(e yamlcfg.Entry[entity]) bool {
-		return len(e.Value.limits) > 0 && mayBe(template, e.Name)
+		return (len(e.Value.limits) > 0 || e.Value.plan != "") && mayBe(template, e.Name)
 	})
 }

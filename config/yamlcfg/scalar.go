@@ -117,8 +117,10 @@ func OneOf[T comparable](out *T, words ...Word[T]) Schema {
 				return
 			}
 		}
-		last := len(known) - 1
-		all := strings.Join(known[:last], ", ") + " or " + known[last]
+		all := known[0]
+		if last := len(known) - 1; last > 0 {
+			all = strings.Join(known[:last], ", ") + " or " + known[last]
+		}
 		n.Failf("must be %s, not %s%s", all, n.Describe(), DidYouMean(n.Raw(), known))
 	}}
 }

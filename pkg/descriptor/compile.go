@@ -54,6 +54,7 @@ func (c *compiler) domain(spec *DomainSpec) {
 		name:        spec.Domain,
 		namespace:   cmp.Or(spec.Namespace, limiter.DefaultNamespace),
 		denyUnknown: spec.DenyUnknown,
+		body:        spec.Body,
 		keys:        map[string]keyID{},
 	}
 	if len(spec.Resources) > 0 {
@@ -94,8 +95,8 @@ func (c *compiler) domain(spec *DomainSpec) {
 func (c *compiler) rule(d *Domain, spec *RuleSpec) *Rule {
 	r := &Rule{
 		domain: d, path: spec.Path, name: spec.Name, index: len(c.rules), order: len(d.rules),
-		open: spec.Open, shadow: spec.Shadow, unlimited: spec.Unlimited, settle: len(spec.Settle) > 0,
-		settles: slices.Clone(spec.Settle), overdraw: spec.Overdraw, policy: spec.OnUnavailable, share: spec.LocalShare,
+		open: spec.Open, shadow: spec.Shadow, unlimited: spec.Unlimited, settle: len(spec.Settle) > 0 || spec.End,
+		exempt: spec.Exempt, deny: spec.Deny, settles: slices.Clone(spec.Settle), overdraw: spec.Overdraw, policy: spec.OnUnavailable, share: spec.LocalShare,
 		lease: spec.Lease,
 	}
 	d.rules = append(d.rules, r)
@@ -105,8 +106,9 @@ func (c *compiler) rule(d *Domain, spec *RuleSpec) *Rule {
 	} else if text := checkName(r.name); text != "" {
 		c.problem(spec.Path+".name", "%s", text)
 	}
+	r.buckets = cmp.Or(spec.Buckets, r.name)
 	if r.shadow {
-		r.label = "shadow/" + r.name
+		r.label = "shadow/" + r.buckets
 	}
 	if spec.LocalShare < 0 || spec.LocalShare > 1000 {
 		c.problem(spec.Path+".local.share", "is %d thousandths; it must be 1 to 1000", spec.LocalShare)
@@ -180,6 +182,17 @@ func (c *compiler) pattern(m *MatchSpec) pattern {
 				c.problem(fmt.Sprintf("%s.cidr[%d]", m.Path, i), "%v", err)
 			}
 			p.blocks = append(p.blocks, block)
+		}
+		return p
+	case len(m.Values) > 0:
+		p := newPattern(listValue, strings.Join(m.Values, ", "))
+		p.list = newValues(m.Values)
+		seen := make(map[string]bool, len(m.Values))
+		for i, text := range m.Values {
+			if seen[text] {
+				c.problem(fmt.Sprintf("%s[%d]", m.Path, i), "%q stands in the list twice; write it once", text)
+			}
+			seen[text] = true
 		}
 		return p
 	default:

@@ -13,19 +13,23 @@ import (
 // maxParents is the greatest number of parents that a rule may name.
 const maxParents = limiter.MaxLevels - 1
 
-// effect compiles the effect of the rule: exactly one of takes, unlimited and settle.
+// effect compiles the effect of the rule: exactly one of takes, unlimited, exempt, deny, settle and end.
 func (c *compiler) effect(r *Rule, spec *RuleSpec) {
 	effects := 0
-	for _, has := range []bool{len(spec.Takes) > 0, spec.Unlimited, r.settle} {
+	for _, has := range []bool{len(spec.Takes) > 0, spec.Unlimited, spec.Exempt, spec.Deny != nil, r.settle} {
 		if has {
 			effects++
 		}
 	}
 	switch {
 	case effects == 0:
-		c.problem(spec.Path, "does nothing; give it `entity`, `resource` and `consume`, or `takes`, or `unlimited: true`")
+		c.problem(spec.Path, "does nothing; give it `entity`, `resource` and `consume`, or `takes`, `unlimited: true`, `exempt: call` or `deny: true`")
+	case effects == 1 && spec.End && len(spec.Settle) > 0:
+		c.problem(spec.Path+".end", "stands beside `settle`, which ends the request too; leave it out")
 	case effects > 1:
-		c.problem(spec.Path, "must do one thing: take from buckets, or `unlimited: true`, or `settle`")
+		c.problem(spec.Path, "must do one thing: take from buckets, or `unlimited: true`, `exempt: call`, `deny: true`, `settle` or `end: true`")
+	case spec.Exempt && spec.Shadow:
+		c.problem(spec.Path+".mode", "is shadow, and the rule exempts calls: it would change nothing; leave one out")
 	case spec.Overdraw && len(spec.Takes) == 0:
 		c.problem(spec.Path+".overdraw", "has nothing to charge: the rule consumes nothing; leave it out")
 	case spec.Lease != (limiter.LeasePolicy{}) && len(spec.Takes) == 0:
@@ -33,6 +37,9 @@ func (c *compiler) effect(r *Rule, spec *RuleSpec) {
 	}
 	if err := spec.Lease.Check(); err != nil {
 		c.problem(spec.Path+".lease", "%v", err)
+	}
+	if d := spec.Deny; d != nil && d.Status != 0 && (d.Status < 400 || d.Status > 599) {
+		c.problem(spec.Path+".deny.status", "is %d; a status of a denial is 400 to 599", d.Status)
 	}
 	c.settle(r, spec)
 	for i := range spec.Takes {
@@ -110,13 +117,14 @@ func (c *compiler) template(r *Rule, path, text string, optional bool) template 
 // bind gives a placeholder its capture. The captures of one pattern are adjacent, so that a regular
 // expression runs once for all its groups.
 func (r *Rule) bind(p *part, optional bool) error {
-	found := capture{pattern: -1}
-	for i := range r.patterns {
-		q := &r.patterns[i]
-		if q.name == p.text {
-			found = capture{pattern: i}
-		} else if q.regex != nil && q.regex.SubexpIndex(p.text) > 0 {
-			found = capture{pattern: i, group: q.regex.SubexpIndex(p.text)}
+	found := captureOf(r.patterns, p.text)
+	if found.pattern < 0 {
+		name, bits, cuts, err := cutPrefix(p.text)
+		if err != nil {
+			return err
+		}
+		if cuts {
+			found, p.bits = captureOf(r.patterns, name), bits
 		}
 	}
 	if found.pattern < 0 {
@@ -131,6 +139,20 @@ func (r *Rule) bind(p *part, optional bool) error {
 		r.captures = append(r.captures, found)
 	}
 	return nil
+}
+
+// captureOf returns the source of a placeholder of a name; that of no pattern where there is none.
+func captureOf(patterns []pattern, name string) capture {
+	found := capture{pattern: -1}
+	for i := range patterns {
+		q := &patterns[i]
+		if q.name == name {
+			found = capture{pattern: i}
+		} else if q.regex != nil && q.regex.SubexpIndex(name) > 0 {
+			found = capture{pattern: i, group: q.regex.SubexpIndex(name)}
+		}
+	}
+	return found
 }
 
 // placeholders lists the placeholders that templates of the rule may have.
@@ -184,7 +206,7 @@ func (r *Rule) limitsOf(limits *limiter.Limits) string {
 	if first < 0 {
 		first = len(r.takes)
 	}
-	return fmt.Sprintf("rule/%q/%q/%d", r.domain.name, r.name, first)
+	return fmt.Sprintf("rule/%q/%q/%d", r.domain.name, r.buckets, first)
 }
 
 func (c *compiler) planNames() string {
@@ -215,6 +237,9 @@ func (c *compiler) consume(r *Rule, spec *TakeSpec, t *take) {
 		at := path + "." + s.Limit
 		if err := limiter.ValidateLimitName(s.Limit); err != nil {
 			c.problem(at, "%v", err)
+		}
+		if of := limiter.TriedBeside(s.Limit); of != "" {
+			c.problem(at, "is a shadow limit, which is tried wherever %s is consumed; consume %s", of, of)
 		}
 		if seen[s.Limit] {
 			c.problem(at, "is given twice; give it once")
@@ -285,21 +310,15 @@ func nameList(names []string) string {
 
 // list compiles a list of resources.
 func (c *compiler) list(path string, all []string) *resources {
-	l := &resources{names: map[string]bool{}}
 	for _, name := range all {
-		p := newValuePattern(name)
 		switch {
 		case name == "":
 			c.problem(path, "has an empty name; write the name of a resource, or a pattern like \"gpt-4*\"")
-		case p.kind == anyValue:
+		case newValuePattern(name).kind == anyValue:
 			c.problem(path, "%q is every value, so that all would share one bucket; leave the list out to let every value have its own", name)
-		case p.kind == globValue:
-			l.patterns = append(l.patterns, p)
-		default:
-			l.names[name] = true
 		}
 	}
-	return l
+	return &resources{*newValues(all)}
 }
 
 // resources compiles the list of a take. The resource of such a take has a placeholder.

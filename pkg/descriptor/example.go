@@ -1,6 +1,10 @@
 package descriptor
 
-import "strings"
+import (
+	"maps"
+	"slices"
+	"strings"
+)
 
 // exampleValue stands for any value in an example.
 const exampleValue = "demo"
@@ -22,9 +26,19 @@ func (r *Rule) Example() []Entry {
 			value = strings.ReplaceAll(p.text, "*", exampleValue)
 		case cidrValue:
 			value = p.blocks[0].Addr().String()
+		case listValue:
+			value = p.list.example()
 		case anyValue:
 		}
 		entries = append(entries, Entry{Key: p.name, Value: value})
 	}
 	return entries
+}
+
+// example returns a value that one of the texts matches.
+func (l *values) example() string {
+	if len(l.names) > 0 {
+		return slices.Min(slices.Collect(maps.Keys(l.names)))
+	}
+	return strings.ReplaceAll(l.patterns[0].text, "*", exampleValue)
 }

@@ -106,7 +106,13 @@ func (e *Explanation) writeOutcome(b *strings.Builder) {
 	switch out := &e.Plan.Outcomes[0]; out.Kind {
 	case Unlimited:
 		b.WriteString("  unlimited: admitted, and nothing is taken\n")
+	case Exempt:
+		b.WriteString("  exempt: the whole call is admitted, and nothing is taken\n")
 	case Settles:
+		if len(e.Rule.limits) == 0 {
+			b.WriteString("  ends a request in flight\n")
+			return
+		}
 		fmt.Fprintf(b, "  settles a reservation to the amount used: %s\n", strings.Join(e.Rule.limits, ", "))
 	case Denied:
 		fmt.Fprintf(b, "  denied: %s\n", out.Why)

@@ -3,6 +3,7 @@ package descriptor
 import (
 	"cmp"
 	"hash/maphash"
+	"maps"
 	"slices"
 )
 
@@ -70,7 +71,9 @@ func (x *index) add(r *Rule) {
 		}
 	}
 	if r.open || len(optional) > maxOptional {
-		x.addOpen(r, required)
+		for _, keys := range spelled(required) {
+			x.addOpen(r, keys)
+		}
 		return
 	}
 	for set := range 1 << len(optional) {
@@ -80,8 +83,35 @@ func (x *index) add(r *Rule) {
 				keys = append(keys, p)
 			}
 		}
-		x.addClosed(r, keys)
+		for _, keys := range spelled(keys) {
+			x.addClosed(r, keys)
+		}
 	}
+}
+
+// maxSpelled is the most places of a rule for the values of its lists. The index finds rules with longer
+// lists by their other keys.
+const maxSpelled = 64
+
+// spelled returns the patterns with each combination of the exact values of lists. Lists with stars stay,
+// and so do those beyond [maxSpelled].
+func spelled(patterns []*pattern) [][]*pattern {
+	all := [][]*pattern{slices.Clone(patterns)}
+	for i, p := range patterns {
+		if p.kind != listValue || len(p.list.patterns) > 0 || len(all)*len(p.list.names) > maxSpelled {
+			continue
+		}
+		var next [][]*pattern
+		for _, name := range slices.Sorted(maps.Keys(p.list.names)) {
+			for _, keys := range all {
+				keys = slices.Clone(keys)
+				keys[i] = &pattern{key: p.key, kind: exactValue, text: name, compiled: p.compiled}
+				next = append(next, keys)
+			}
+		}
+		all = next
+	}
+	return all
 }
 
 func (x *index) addClosed(r *Rule, patterns []*pattern) {

@@ -68,6 +68,10 @@ func (p *pattern) covers(other *pattern) bool {
 		return true
 	case other.kind == exactValue:
 		return p.matches(other.text)
+	case other.kind == listValue:
+		return p.coversAll(other.list)
+	case p.kind == listValue:
+		return slices.ContainsFunc(p.list.patterns, func(of pattern) bool { return of.covers(other) })
 	case p.kind != other.kind:
 		return false
 	case p.kind == globValue:
@@ -84,4 +88,19 @@ func (p *pattern) covers(other *pattern) bool {
 	default:
 		return p.text == other.text
 	}
+}
+
+// coversAll reports whether p surely matches every value that one of the texts matches.
+func (p *pattern) coversAll(texts *values) bool {
+	for name := range texts.names {
+		if !p.matches(name) {
+			return false
+		}
+	}
+	for i := range texts.patterns {
+		if !p.covers(&texts.patterns[i]) {
+			return false
+		}
+	}
+	return true
 }

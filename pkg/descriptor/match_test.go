@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"net"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
@@ -222,6 +223,10 @@ func drawRule(t *rapid.T) descriptor.RuleSpec {
 			m.Regex = rapid.SampledFrom([]string{"x+", "(x|y).*", ".*z", "x?y?"}).Draw(t, "regex")
 		case 1:
 			m.CIDR = rapid.SliceOfN(rapid.SampledFrom([]string{"10.0.0.0/8", "10.1.0.0/16", "fd00::/8"}), 1, 2).Draw(t, "cidr")
+		case 2:
+			stars := rapid.SampledFrom([]string{"xyz", "xyz*"}).Draw(t, "letters")
+			most := rapid.SampledFrom([]int{3, 12}).Draw(t, "most values") // two lists of 12 are too many to spell out
+			m.Values = rapid.SliceOfNDistinct(rapid.StringOfN(rapid.SampledFrom([]rune(stars)), 0, 4, -1), 1, most, rapid.ID).Draw(t, "values")
 		default:
 			m.Value = rapid.StringOfN(rapid.SampledFrom([]rune("xyz**")), 0, 4, -1).Draw(t, "value")
 		}
@@ -281,6 +286,8 @@ func specMatches(spec descriptor.RuleSpec, desc descriptor.Descriptor) bool {
 
 func valueMatches(m descriptor.MatchSpec, value string) bool {
 	switch {
+	case len(m.Values) > 0:
+		return slices.ContainsFunc(m.Values, func(of string) bool { return valueMatches(descriptor.MatchSpec{Value: of}, value) })
 	case m.Regex != "":
 		regex := regexp.MustCompile("(?s)" + m.Regex)
 		regex.Longest()

@@ -48,6 +48,8 @@ func (p *pattern) describe() string {
 		return "regex " + clip(p.text)
 	case cidrValue:
 		return "cidr [" + p.text + "]"
+	case listValue:
+		return "one of " + clip(p.text)
 	case anyValue, exactValue, globValue:
 		return clip(p.text)
 	default:

@@ -22,6 +22,7 @@ const (
 	globValue
 	regexValue
 	cidrValue
+	listValue
 )
 
 // pattern is the pattern of a rule for the values of one key. It is small, so that the patterns of
@@ -40,6 +41,38 @@ type compiled struct {
 	parts  []string       // globValue: the texts between the stars, at least two
 	regex  *regexp.Regexp // anchored at both ends
 	blocks []netip.Prefix
+	list   *values // listValue
+}
+
+// values are texts, exact ones or with stars.
+type values struct {
+	names    map[string]bool
+	patterns []pattern // in the order of the file
+}
+
+func newValues(texts []string) *values {
+	l := &values{names: make(map[string]bool, len(texts))}
+	for _, text := range texts {
+		if p := newValuePattern(text); p.kind == exactValue {
+			l.names[text] = true
+		} else {
+			l.patterns = append(l.patterns, p)
+		}
+	}
+	return l
+}
+
+// match returns the text that matches a value, and whether there is one.
+func (l *values) match(value string) (string, bool) {
+	if l.names[value] {
+		return value, true
+	}
+	for i := range l.patterns {
+		if p := &l.patterns[i]; p.matches(value) {
+			return p.text, true
+		}
+	}
+	return "", false
 }
 
 func newPattern(kind patternKind, text string) pattern {
@@ -59,6 +92,9 @@ func (p *pattern) matches(value string) bool {
 		return p.regex.MatchString(value)
 	case cidrValue:
 		return matchBlocks(p.blocks, value)
+	case listValue:
+		_, ok := p.list.match(value)
+		return ok
 	default:
 		return false
 	}
@@ -72,7 +108,7 @@ func (p *pattern) prefix() (text string, whole bool) {
 		return p.text, true
 	case globValue:
 		return p.parts[0], false
-	case anyValue, regexValue, cidrValue:
+	case anyValue, regexValue, cidrValue, listValue:
 		return "", false
 	default:
 		return "", false

@@ -39,6 +39,7 @@ const (
 	Takes                 // it takes from buckets, see Outcome.First
 	Settles               // it settles a reservation
 	Denied                // it can never be admitted; Outcome.Why says so
+	Exempt                // a rule exempts the call: it is admitted, and takes nothing
 )
 
 // Outcome is the plan for one descriptor of a call.
@@ -82,6 +83,9 @@ type Settlement struct {
 	Used       []limiter.Consumption
 	Why        string // not "": why it cannot be settled, NoNumber or IsRefund
 }
+
+// DeniedByRule is the Outcome.Why of a rule that denies.
+const DeniedByRule = "denied_by_rule"
 
 // The reasons why a descriptor settles nothing, even with a valid ID.
 const (

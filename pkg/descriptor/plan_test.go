@@ -35,7 +35,7 @@ func planOf(rules *descriptor.Rules, call descriptor.Call) planned {
 func summary(plan *descriptor.Plan) planned {
 	kinds := map[descriptor.Kind]string{
 		descriptor.Unmatched: "unmatched", descriptor.Unlimited: "unlimited", descriptor.Takes: "takes",
-		descriptor.Settles: "settles", descriptor.Denied: "denied",
+		descriptor.Settles: "settles", descriptor.Denied: "denied", descriptor.Exempt: "exempt",
 	}
 	p := planned{Charges: plan.Charges}
 	for _, o := range plan.Outcomes {

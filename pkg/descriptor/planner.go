@@ -85,13 +85,30 @@ func (r *Rules) Plan(call *Call, plan *Plan) {
 		r.planTree(d, call, plan)
 		return
 	}
+	exempt := false
 	for i := range call.Descriptors {
 		if d == nil {
 			plan.Outcomes = append(plan.Outcomes, Outcome{Kind: Unmatched})
 			continue
 		}
 		p := planner{rules: r, plan: plan, call: call, index: i}
-		plan.Outcomes = append(plan.Outcomes, p.descriptor(d))
+		out := p.descriptor(d)
+		exempt = exempt || out.Kind == Exempt
+		plan.Outcomes = append(plan.Outcomes, out)
+	}
+	if exempt {
+		plan.exempt()
+	}
+}
+
+// exempt leaves of the plan of an exempt call its settlements only.
+func (p *Plan) exempt() {
+	p.Request.Takes, p.Shadows, p.Reserves, p.Unlisted = p.Request.Takes[:0], p.Shadows[:0], p.Reserves[:0], p.Unlisted[:0]
+	p.Charges, p.Answers, p.Quota = false, false, false
+	for i := range p.Outcomes {
+		if o := &p.Outcomes[i]; o.Kind != Settles {
+			*o = Outcome{Kind: Exempt, Rule: o.Rule}
+		}
 	}
 }
 
@@ -134,6 +151,10 @@ func (p *planner) descriptor(d *Domain) Outcome {
 		return Outcome{Kind: Unmatched, Deny: d.denyUnknown}
 	case rule.unlimited:
 		return Outcome{Kind: Unlimited, Rule: rule}
+	case rule.exempt:
+		return Outcome{Kind: Exempt, Rule: rule}
+	case rule.deny != nil:
+		return Outcome{Kind: Denied, Rule: rule, Why: DeniedByRule}
 	case rule.settle:
 		p.settle(rule)
 		return Outcome{Kind: Settles, Rule: rule}
@@ -179,7 +200,7 @@ func (p *planner) demand(rule *Rule) demand {
 
 // shadow adds the takes of a shadow rule.
 func (p *planner) shadow(rule *Rule, v *view) {
-	if len(rule.takes) == 0 {
+	if len(rule.takes) == 0 && rule.deny == nil {
 		return
 	}
 	shadows := p.plan.Shadows
@@ -191,7 +212,10 @@ func (p *planner) shadow(rule *Rule, v *view) {
 	s := &shadows[len(shadows)-1]
 	q := p.demand(rule)
 	takes, why := p.takes(rule, v, q, s.Request.Takes[:0])
-	if q.mode != limiter.Consume && !q.answers {
+	switch {
+	case rule.deny != nil:
+		why = DeniedByRule
+	case q.mode != limiter.Consume && !q.answers:
 		why = "" // a charge or refund is not denied
 	}
 	*s = Shadow{Rule: rule, Descriptor: p.index, Why: why, Answers: q.answers, Request: limiter.Request{
@@ -303,7 +327,7 @@ func (p *planner) settle(rule *Rule) {
 	switch {
 	case desc.Refund:
 		s.Why = IsRefund
-	case !desc.HitsSet:
+	case !desc.HitsSet && len(rule.settles) > 0:
 		s.Why = NoNumber
 	}
 	first := len(plan.consume)

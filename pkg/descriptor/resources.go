@@ -6,20 +6,12 @@ const OtherResource = "other"
 // resources is a list of the resources that values of descriptors may stand for. Clients may send
 // any number of values: there are at most one bucket for each entry of the list, and one for
 // OtherResource.
-type resources struct {
-	names    map[string]bool
-	patterns []pattern // in the order of the file
-}
+type resources struct{ values }
 
 // find returns the resource that a value stands for.
 func (l *resources) find(value string) string {
-	if l.names[value] {
-		return value
-	}
-	for i := range l.patterns {
-		if p := &l.patterns[i]; p.matches(value) {
-			return p.text
-		}
+	if found, ok := l.match(value); ok {
+		return found
 	}
 	return OtherResource
 }

@@ -66,6 +66,7 @@ type Domain struct {
 	name        string
 	namespace   string
 	denyUnknown bool
+	body        Body
 	listed      *resources // for takes without a list; nil = any
 	rules       []*Rule
 	keys        map[string]keyID // every key that a rule names
@@ -83,6 +84,9 @@ func (d *Domain) Namespace() string { return d.namespace }
 // DenyUnknown reports whether a descriptor that no rule matches is denied.
 func (d *Domain) DenyUnknown() bool { return d.denyUnknown }
 
+// Body returns the body of denials.
+func (d *Domain) Body() Body { return d.body }
+
 // Rules returns the rules in the order of the file. The slice is shared.
 func (d *Domain) Rules() []*Rule { return d.rules }
 
@@ -95,10 +99,13 @@ type Rule struct {
 	domain    *Domain
 	path      string
 	name      string
-	label     string // of its buckets, if it is a shadow rule
+	buckets   string // name of its own buckets
+	label     string // of them, if it is a shadow rule
 	index     int    // among the rules of all domains
 	shadow    bool
 	unlimited bool
+	exempt    bool
+	deny      *Denial
 	settle    bool
 	settles   []ConsumeSpec // by PerHit
 	overdraw  bool
@@ -127,8 +134,11 @@ func (r *Rule) Path() string { return r.path }
 // Shadow reports whether the rule is in shadow mode: it never denies.
 func (r *Rule) Shadow() bool { return r.shadow }
 
-// Unlimited reports whether the rule admits every descriptor and takes nothing.
-func (r *Rule) Unlimited() bool { return r.unlimited }
+// Unlimited reports whether the rule admits every descriptor, or every call, and takes nothing.
+func (r *Rule) Unlimited() bool { return r.unlimited || r.exempt }
+
+// Denial returns the answer of a rule that denies every descriptor; nil for any other rule.
+func (r *Rule) Denial() *Denial { return r.deny }
 
 // Settles reports whether the rule settles reservations.
 func (r *Rule) Settles() bool { return r.settle }

@@ -9,6 +9,7 @@ type DomainSpec struct {
 	Namespace   string   // "" = limiter.DefaultNamespace
 	DenyUnknown bool     // a descriptor that no rule matches is denied; otherwise it is admitted
 	Resources   []string // for takes without a list of their own, see [TakeSpec]
+	Body        Body     // of denials
 	Rules       []RuleSpec
 	Tree        []TreeSpec // of an envoyproxy/ratelimit file; instead of Rules
 	Overdraw    Overdraw   // of the Tree
@@ -18,11 +19,15 @@ type DomainSpec struct {
 type RuleSpec struct {
 	Path          string        // "domains[0].rules[3]"
 	Name          string        // unique in the domain; "" = "rule-N", N counted from 1
+	Buckets       string        // name of the rule's own buckets; rules with the same one share them. "" = Name
 	Match         []MatchSpec   // at least one
 	Open          bool          // other keys may follow, with any value
-	Takes         []TakeSpec    // empty when Unlimited or Settle
+	Takes         []TakeSpec    // empty when Unlimited, Exempt, Deny, Settle or End
 	Unlimited     bool          // admits the descriptor and takes nothing
+	Exempt        bool          // admits the whole call and takes nothing; not with Shadow
+	Deny          *Denial       // denies the descriptor and takes nothing; nil = it does not
 	Settle        []ConsumeSpec // the limits of a reservation to settle; by PerHit only
+	End           bool          // ends the requests in flight of a reservation, and settles no limit
 	Overdraw      bool          // an explicit number of hits above 0 is a charge
 	Shadow        bool          // never denies; takes from buckets of its own
 	Override      string        // the limit that Descriptor.Limit replaces; "" = the only one consumed
@@ -32,14 +37,43 @@ type RuleSpec struct {
 	Stored        bool                // the store alone may have limits that the rule consumes
 }
 
-// MatchSpec is the pattern of a rule for one key. Exactly one of Value, Regex and CIDR is used:
-// Regex if not empty, else CIDR if not empty, else Value.
+// Denial is the answer of a rule that denies. The zero Denial is that of a limit.
+type Denial struct {
+	Status int    // of HTTP, 400 to 599; 0 = 429
+	Body   string // at most [MaxBody] bytes; "" = that of the domain
+}
+
+// MaxBody is the greatest length of a body of denials, in bytes.
+const MaxBody = 4096
+
+// Body is the body of denials. The zero Body is none.
+type Body struct {
+	Form BodyForm
+	Text string // of BodyText; at most MaxBody bytes
+	Type string // content type of BodyText; "" = text/plain
+}
+
+// BodyForm is the form of a body.
+type BodyForm uint8
+
+// The forms.
+const (
+	NoBody      BodyForm = iota
+	BodyText             // the text
+	BodyOpenAI           // JSON, as the API of OpenAI answers
+	BodyProblem          // JSON of RFC 9457
+)
+
+// MatchSpec is the pattern of a rule for one key. Exactly one of Value, Values, Regex and CIDR is used:
+// Regex if not empty, else CIDR if not empty, else Values if not empty, else Value.
 type MatchSpec struct {
 	Path     string // "domains[0].rules[3].match.PATH"
 	Key      string // without the '?'
 	Optional bool
-	Value    string // '*' stands for any run of bytes, which may be empty
-	Regex    string // RE2; anchored at both ends
+	Value    string   // '*' stands for any run of bytes, which may be empty
+	Values   []string // one of them matches, each as Value
+	Set      string   // name of a set of the file; the set is put into the other fields before [Compile]
+	Regex    string   // RE2; anchored at both ends
 	CIDR     []string
 }
 
@@ -66,6 +100,7 @@ type ConsumeSpec struct {
 	Constant int64 // millitokens
 	PerHit   int64 // millitokens for each hit
 	Estimate *EstimateSpec
+	Priced   bool // PerHit is a price of the file, which is put there before [Compile]
 }
 
 // EstimateSpec is how much of a limit is reserved for a descriptor without a number: the estimate,

@@ -13,9 +13,10 @@ type template struct {
 
 // part is a piece of a template: text, or a placeholder.
 type part struct {
-	text    string // of a literal; of a placeholder its name
-	capture int    // index in Rule.captures, -1 for a literal
-	stop    string // first byte of the literal that follows; "" when none follows
+	text    string      // of a literal; of a placeholder its name
+	capture int         // index in Rule.captures, -1 for a literal
+	stop    string      // first byte of the literal that follows; "" when none follows
+	bits    *prefixBits // cuts an address; nil = the value as it is
 }
 
 const literal = -1
@@ -127,7 +128,7 @@ func (t *template) present(values []captured) bool {
 func (t *template) render(values []captured, buf []byte) (text string, scratch []byte) {
 	if len(t.parts) == 1 {
 		if p := &t.parts[0]; p.capture != literal {
-			return values[p.capture].value, buf
+			return p.value(values), buf
 		}
 		return t.parts[0].text, buf
 	}
@@ -136,7 +137,7 @@ func (t *template) render(values []captured, buf []byte) (text string, scratch [
 		if p := &t.parts[i]; p.capture == literal {
 			buf = append(buf, p.text...)
 		} else {
-			buf = appendEscaped(buf, values[p.capture].value, p.stop)
+			buf = p.appendValue(buf, values)
 		}
 	}
 	return string(buf), buf

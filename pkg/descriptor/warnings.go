@@ -54,7 +54,7 @@ func (w *warner) rule(r *Rule) {
 	if r.settle {
 		w.settle(r)
 	}
-	if r.shadow && len(r.takes) == 0 {
+	if r.shadow && len(r.takes) == 0 && r.deny == nil {
 		w.warn(r.path+".mode", "a shadow rule that takes nothing has no effect; leave the rule out or let it consume")
 	}
 	for i := range r.takes {

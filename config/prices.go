@@ -1,0 +1,107 @@
+package config
+
+import (
+	"cmp"
+	"slices"
+	"strconv"
+
+	"github.com/ratelimit/ratelimit/config/yamlcfg"
+	"github.com/ratelimit/ratelimit/pkg/descriptor"
+)
+
+// price is the prices of the tokens of a model, by their kind, in thousandths of a dollar for a million
+// tokens. That is the weight of a hit in millitokens, where a token of the limit is a millionth of a dollar.
+type price struct{ kinds []priceOf }
+
+type priceOf struct {
+	kind string
+	per  int64 // 0 = it has none
+}
+
+// priceKinds are the kinds of tokens that have prices.
+func priceKinds() []string { return []string{"input", "cached", "output"} }
+
+func (p *price) schema() yamlcfg.Schema {
+	docs := []string{"dollars for a million tokens of the question, three decimals", "the same for those from a cache", "the same for those of the answer"}
+	p.kinds = make([]priceOf, len(docs))
+	keys := make([]yamlcfg.Key, len(docs))
+	for i, kind := range priceKinds() {
+		p.kinds[i].kind = kind
+		keys[i] = key(kind, docs[i], yamlcfg.Thousandths(&p.kinds[i].per, 1, maxAmount))
+	}
+	return yamlcfg.Object{Title: "price", Keys: keys, OneOf: priceKinds(), Missing: "needs input, cached or output, such as {input: 2.50, output: 10}"}
+}
+
+// The keys of the descriptors that prices are for.
+const (
+	keyModel = "model"
+	keyKind  = "kind"
+)
+
+// expandPrices puts a rule for each model and kind in the place of one that consumes by price.
+func (f *file) expandPrices(r *yamlcfg.Report, spec *descriptor.DomainSpec) {
+	var out []descriptor.RuleSpec
+	for i := range spec.Rules {
+		rule := &spec.Rules[i]
+		if !pricedRule(rule) {
+			out = append(out, *rule)
+			continue
+		}
+		model, kind := matchOf(rule, keyModel), matchOf(rule, keyKind)
+		switch {
+		case len(f.prices) == 0:
+			r.Fail(r.Find(rule.Path), "consumes by price, and there are no prices: give them at the top, such as prices: {gpt-4o: {input: 2.50, output: 10}}")
+		case model < 0 || rule.Match[model].Value != "*" || rule.Match[model].Optional:
+			r.Fail(r.Find(rule.Path+".match"), `needs model: "*", whose value has the price`)
+		case kind < 0 || rule.Match[kind].Optional || rule.Match[kind].Value != "*" && !slices.Contains(priceKinds(), rule.Match[kind].Value):
+			r.Fail(r.Find(rule.Path+".match"), `needs kind: "*", or kind: input, cached or output`)
+		default:
+			out = append(out, f.priced(rule, cmp.Or(rule.Name, "rule-"+strconv.Itoa(i+1)), model, kind)...)
+		}
+	}
+	spec.Rules = out
+}
+
+// priced returns the rules for each model and kind.
+func (f *file) priced(rule *descriptor.RuleSpec, name string, model, kind int) (out []descriptor.RuleSpec) {
+	for _, of := range f.prices {
+		for _, p := range of.Value.kinds {
+			if want := rule.Match[kind].Value; p.per == 0 || want != "*" && want != p.kind {
+				continue
+			}
+			one := *rule
+			one.Buckets = name
+			one.Name = name + " " + of.Name + " " + p.kind
+			one.Match = slices.Clone(rule.Match)
+			one.Match[model].Value, one.Match[kind].Value = of.Name, p.kind
+			one.Settle = atPrice(rule.Settle, p.per)
+			one.Takes = slices.Clone(rule.Takes)
+			for i := range one.Takes {
+				one.Takes[i].Consume = atPrice(one.Takes[i].Consume, p.per)
+			}
+			out = append(out, one)
+		}
+	}
+	return out
+}
+
+// atPrice returns amounts with a price in the place of those that are by price.
+func atPrice(all []descriptor.ConsumeSpec, per int64) []descriptor.ConsumeSpec {
+	all = slices.Clone(all)
+	for i := range all {
+		if all[i].Priced {
+			all[i].PerHit, all[i].Priced = per, false
+		}
+	}
+	return all
+}
+
+func pricedRule(rule *descriptor.RuleSpec) bool {
+	priced := func(c descriptor.ConsumeSpec) bool { return c.Priced }
+	return slices.ContainsFunc(rule.Settle, priced) || slices.ContainsFunc(rule.Takes, func(t descriptor.TakeSpec) bool { return slices.ContainsFunc(t.Consume, priced) })
+}
+
+// matchOf returns the index of the pattern for a key, or -1.
+func matchOf(rule *descriptor.RuleSpec, key string) int {
+	return slices.IndexFunc(rule.Match, func(m descriptor.MatchSpec) bool { return m.Key == key })
+}
