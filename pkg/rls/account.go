@@ -49,6 +49,14 @@ func (report observer) accountStatus(now time.Time, c *call, o *descriptor.Outco
 	})
 }
 
+// tellShadow reports a limit that would have denied.
+func (report observer) tellShadow(now time.Time, req *limiter.Request, status *limiter.LimitStatus, limit string) {
+	report.tell(now, Observation{
+		Namespace: req.Namespace, Entity: status.Entity, Resource: status.Resource, Limit: limit,
+		Amount: amountOf(&req.Takes[status.Take], status.Limit.Name), Denied: true, Shadow: true,
+	})
+}
+
 func (report observer) tell(now time.Time, o Observation) {
 	if report != nil {
 		report(now, o)

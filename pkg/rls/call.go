@@ -17,13 +17,15 @@ type call struct {
 	part     part            // of a call that is decided in parts
 
 	shadow  limiter.Decision
+	tried   limiter.Request // by the limits that are tried
 	shadows []shadowResult
 
 	reserved    reserved
 	settlements []settlement // one for each of plan.Settlements
 	holdings    []limiter.Holding
 
-	out []byte // the encoded answer
+	out    []byte // the encoded answer
+	status int    // of it over HTTP
 }
 
 // maxPooled bounds the size of a request whose call is used again. The memory of a larger call is
@@ -33,11 +35,12 @@ const (
 	maxPooledEntries = 1000
 )
 
-// shadowResult is the decision of a rule in shadow mode.
+// shadowResult is the decision of a rule in shadow mode, or of limits that are tried.
 type shadowResult struct {
-	rule   *descriptor.Rule
-	denied bool
-	limit  string // that would have denied; "" when no limit would
+	rule       *descriptor.Rule
+	descriptor int // index in the call
+	denied     bool
+	limit      string // that would have denied; "" when no limit would
 }
 
 // modes notes the modes of the plan's takes.

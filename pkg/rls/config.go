@@ -7,6 +7,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"github.com/ratelimit/ratelimit/pkg/descriptor"
 	"github.com/ratelimit/ratelimit/pkg/limiter"
 	"github.com/ratelimit/ratelimit/pkg/reservation"
 )
@@ -57,6 +58,8 @@ type Options struct {
 	// UnmatchedDeny denies calls of domains that are not in the rules. For descriptors that no rule
 	// of a domain matches, the domain has its own setting.
 	UnmatchedDeny bool
+	// Body is the body of denials of domains that are not in the rules. Each domain has its own.
+	Body descriptor.Body
 	// OnUnavailable answers a call that could not be decided, unless its rules have a policy: Unset
 	// and Allow admit it, others deny it. The Decider has its own policy for an unavailable store.
 	OnUnavailable limiter.Policy
@@ -120,4 +123,5 @@ type Observation struct {
 
 	Amount int64 // millitokens that were taken or charged; of a denial, millitokens asked for
 	Denied bool  // this limit denied
+	Shadow bool  // this limit would have denied, and is of a rule in shadow mode or tried
 }

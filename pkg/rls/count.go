@@ -41,7 +41,7 @@ func (c *call) count(o *descriptor.Outcome, s *ruleSeries) {
 		s.denied(c.denial(o))
 	case o.Kind == descriptor.Unmatched:
 		s.result(resultUnmatched)
-	case o.Kind == descriptor.Unlimited:
+	case o.Kind == descriptor.Unlimited || o.Kind == descriptor.Exempt:
 		s.result(resultUnlimited)
 	case c.verdict.denied:
 		s.result(resultWithheld)

@@ -13,6 +13,7 @@ import (
 func (s *Service) decide(ctx context.Context, now time.Time, c *call, st *state) {
 	c.clearDecision()
 	c.verdict, c.shadows, c.settlements, c.reserved = verdict{}, c.shadows[:0], c.settlements[:0], reserved{}
+	c.holdings = c.holdings[:0]
 	c.in.Estimates, c.in.Asked, c.in.Now = s.used, st.asked, now
 	c.in.NoGuess = c.json && !c.options.JSON.Charges
 	st.rules.Plan(&c.in, &c.plan)
@@ -47,10 +48,10 @@ func (s *Service) decide(ctx context.Context, now time.Time, c *call, st *state)
 		s.metrics.lateDecision(c.verdict.denied)
 		s.log.Write(ctx, now, slog.LevelDebug, string(eventLate), "rate limit call", slog.String("event", string(eventLate)))
 	}
+	s.shadows.decide(ctx, now, c)
 	if !c.verdict.denied {
 		s.reserve(ctx, now, c)
 	}
-	s.decideShadows(ctx, now, c)
 }
 
 // bookOnly books the charges and refunds of a call that is denied without a decision.

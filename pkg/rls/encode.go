@@ -22,8 +22,11 @@ func (c *call) encode() {
 			speaker = s
 		}
 	}
-	b = c.appendHeaders(b, speaker)
-	c.out = c.appendMetadata(b)
+	refused := c.refused()
+	c.status = refused.httpStatus()
+	b = c.appendHeaders(b, speaker, &refused)
+	b = refused.appendBody(b, &c.options.Headers.OpenAI)
+	c.out = c.appendMetadata(b, &refused)
 }
 
 // appendStatus appends a descriptor's DescriptorStatus. s stands for its limits; nil = it has none.
@@ -48,8 +51,9 @@ func (c *call) appendStatus(b []byte, o *descriptor.Outcome, s *limiter.LimitSta
 // appendLimit appends a RateLimit. Numbers beyond the range of protobuf are cut.
 func appendLimit(b []byte, l *limiter.Limit) []byte {
 	b, mark := begin(b, statusLimit)
-	b = appendUint(b, limitRequests, uint64(clamp32(l.RefillAmount)))
-	w := windowOf(l.RefillPeriod)
+	amount, period := l.PerPeriod()
+	b = appendUint(b, limitRequests, uint64(clamp32(amount)))
+	w := windowOf(period)
 	b = appendUint(b, limitUnit, uint64(w.unit)) // #nosec G115 -- 0 to 7
 	b, name := begin(b, limitName)
 	b = end(appendToken(b, l.Name), name)
@@ -81,6 +85,7 @@ func readHeaders(answer []byte, f func(name, value string)) {
 type answer struct {
 	data   []byte
 	denied bool
+	status int // over HTTP
 }
 
 // Denied reports whether the answer is a denial.
@@ -88,5 +93,5 @@ func (a *answer) Denied() bool { return a.denied }
 
 // answer returns a copy of the encoded answer, as the call is used again before grpc has sent it.
 func (c *call) answer() *answer {
-	return &answer{data: slices.Clone(c.out), denied: c.verdict.denied}
+	return &answer{data: slices.Clone(c.out), denied: c.verdict.denied, status: c.status}
 }

@@ -19,7 +19,7 @@ func (e estimator) Estimate(namespace, entity, resource, limit string) (int64, b
 func (e estimator) observe(holdings []limiter.Holding, used []limiter.Consumption) (adjusted []limiter.Consumption) {
 	for i := range holdings {
 		h := &holdings[i]
-		if h.Level > 0 {
+		if h.Level > 0 || h.Bucket.Shadow() {
 			continue
 		}
 		for _, t := range h.Taken {

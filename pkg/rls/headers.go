@@ -12,10 +12,15 @@ import (
 
 // appendHeaders appends the response headers. s stands for the limits of the call; nil = it has
 // none.
-func (c *call) appendHeaders(b []byte, s *limiter.LimitStatus) []byte {
+func (c *call) appendHeaders(b []byte, s *limiter.LimitStatus, refused *refusal) []byte {
 	on := &c.options.Headers
 	if seconds := c.retryAfter(); seconds > 0 && on.RetryAfter {
 		b = appendNumberHeader(b, "retry-after", seconds)
+	}
+	if refused.contentType != "" {
+		var h header
+		b, h = beginHeader(b, "content-type")
+		b = h.end(append(b, refused.contentType...))
 	}
 	if s == nil {
 		return b
@@ -50,12 +55,13 @@ func appendXRateLimit(b []byte, s *limiter.LimitStatus) []byte {
 func appendLimitHeader(b []byte, l *limiter.Limit) []byte {
 	b, h := beginHeader(b, "x-ratelimit-limit")
 	b = strconv.AppendInt(b, l.Capacity, 10)
-	if w := windowOf(l.RefillPeriod); w.unit != 0 {
+	amount, period := l.PerPeriod()
+	if w := windowOf(period); w.unit != 0 {
 		b = append(b, ", "...)
-		b = strconv.AppendInt(b, l.RefillAmount, 10)
+		b = strconv.AppendInt(b, amount, 10)
 		b = append(b, ";w="...)
 		b = strconv.AppendInt(b, w.seconds(), 10)
-		if l.Capacity != l.RefillAmount {
+		if l.Capacity != amount {
 			b = append(b, ";burst="...)
 			b = strconv.AppendInt(b, l.Capacity, 10)
 		}
@@ -136,6 +142,10 @@ func appendParameter(b []byte, name string, v int64) []byte {
 // fillSeconds returns the whole seconds, rounded up, in which the limit's bucket refills from
 // empty. This is the window of its capacity.
 func fillSeconds(l *limiter.Limit) int64 {
+	if l.Windowed() {
+		_, period := l.PerPeriod()
+		return ceilSeconds(period)
+	}
 	ms := tokenbucket.Bucket{}.TimeToFull(l.Params(), 0)
 	return ceilSeconds(time.Duration(ms) * time.Millisecond)
 }

@@ -150,7 +150,7 @@ func TestTightestOfEachName(t *testing.T) {
 			`"rpm";q=10;w=60`, `"rpm";r=10;t=1`,
 		},
 	} {
-		got := headersOf(tt.c.appendHeaders(nil, tightest(tt.c.decision.Statuses)))
+		got := headersOf(tt.c.appendHeaders(nil, tightest(tt.c.decision.Statuses), &refusal{}))
 		family := func(of string) []string {
 			return []string{got["x-ratelimit-limit-"+of], got["x-ratelimit-remaining-"+of], got["x-ratelimit-reset-"+of]}
 		}

@@ -35,7 +35,7 @@ var errLarge = errors.New("too large")
 
 // JSONHandler returns a handler for the service over HTTP. It answers a POST of a RateLimitRequest
 // in protobuf's JSON, in camelCase or snake_case, with a RateLimitResponse. The status is 200 for
-// OK and 429 for OVER_LIMIT. The response has the response headers of the answer. It answers a
+// OK, and for OVER_LIMIT 429, or that of the rule that denies. The response has the response headers of the answer. It answers a
 // mistake in a request with 400 or 405 and {"error": "..."}. A refund or a charge that
 // [JSONOptions] do not allow gets 403. The handler asks for no credential, and takes any media
 // type, so pages in browsers must not reach it.
@@ -80,9 +80,7 @@ func respond(w http.ResponseWriter, out *answer) {
 	}
 	readHeaders(out.data, w.Header().Add)
 	w.Header().Set("Content-Type", "application/json")
-	if out.denied {
-		w.WriteHeader(http.StatusTooManyRequests)
-	}
+	w.WriteHeader(out.status)
 	_, _ = w.Write(append(body, '\n')) // readable at a terminal; an error says that the client has gone
 }
 

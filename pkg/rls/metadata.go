@@ -12,14 +12,15 @@ import (
 // appendMetadata appends the dynamic metadata. Its parts are the limit that denied, a late
 // decision, the policy that decided, and shadow rules that would have denied. Further parts are the
 // reservation and the results of settlements. An answer with none of these gets no metadata.
-func (c *call) appendMetadata(b []byte) []byte {
+func (c *call) appendMetadata(b []byte, refused *refusal) []byte {
 	shadow := slices.ContainsFunc(c.shadows, func(r shadowResult) bool { return r.denied })
-	if !c.verdict.denied && !c.verdict.late && c.verdict.policy == limiter.Unset && !shadow && !c.reserved.any && len(c.settlements) == 0 {
+	quota := slices.ContainsFunc(c.plan.Outcomes, c.quotaOver)
+	if !c.verdict.denied && !c.verdict.late && c.verdict.policy == limiter.Unset && !shadow && !quota && !c.reserved.any && len(c.settlements) == 0 {
 		return b
 	}
 	b, mark := begin(b, responseMetadata)
 	if c.verdict.denied {
-		b = c.appendDenial(b)
+		b = c.appendDenial(b, refused)
 	}
 	if c.verdict.late {
 		b = appendBool(b, "late", true)
@@ -30,13 +31,19 @@ func (c *call) appendMetadata(b []byte) []byte {
 	if shadow {
 		b = c.appendShadows(b)
 	}
+	if quota {
+		b = c.appendQuotas(b)
+	}
 	b = c.appendReserved(b)
 	b = c.appendSettlements(b)
 	return end(b, mark)
 }
 
-func (c *call) appendDenial(b []byte) []byte {
+func (c *call) appendDenial(b []byte, refused *refusal) []byte {
 	b = appendText(b, "reason", c.verdict.reason)
+	if refused.ofRule != 0 {
+		b = appendNumber(b, "status", int64(refused.ofRule))
+	}
 	if c.in.Domain != "" {
 		b = appendText(b, "domain", c.in.Domain)
 	}
@@ -110,10 +117,33 @@ func (c *call) appendShadows(b []byte) []byte {
 		b, item = begin(b, listValues)
 		b, object = begin(b, valueStruct)
 		b = appendText(b, "rule", r.rule.Name())
+		b = appendNumber(b, "descriptor", int64(r.descriptor))
 		if r.limit != "" {
 			b = appendText(b, "limit", r.limit)
 		}
 		b = appendBool(b, "would_deny", true)
+		b = end(end(b, object), item)
+	}
+	return end(end(end(b, list), value), field)
+}
+
+// quotaOver reports whether a descriptor of quota_mode is over its limit.
+func (c *call) quotaOver(o descriptor.Outcome) bool { return o.Quota && c.exceeded(&o) }
+
+// appendQuotas appends the descriptors of quota_mode that are over their limits.
+func (c *call) appendQuotas(b []byte) []byte {
+	b, field, value := beginField(b, "quota")
+	b, list := begin(b, valueList)
+	for i := range c.plan.Outcomes {
+		o := &c.plan.Outcomes[i]
+		if !c.quotaOver(*o) {
+			continue
+		}
+		var item, object int
+		b, item = begin(b, listValues)
+		b, object = begin(b, valueStruct)
+		b = appendRule(b, o)
+		b = appendNumber(b, "descriptor", int64(i))
 		b = end(end(b, object), item)
 	}
 	return end(end(end(b, list), value), field)
@@ -124,7 +154,9 @@ func (c *call) appendReserved(b []byte) []byte {
 	if !c.reserved.any {
 		return b
 	}
-	b = appendNumber(b, "reserved", int64(min(c.reserved.hits, math.MaxInt64))) // #nosec G115 -- it fits
+	if c.reserved.amounts {
+		b = appendNumber(b, "reserved", int64(min(c.reserved.hits, math.MaxInt64))) // #nosec G115 -- it fits
+	}
 	if c.reserved.id != "" {
 		b = appendID(b, c.reserved.id)
 	}

@@ -12,27 +12,33 @@ import (
 	"github.com/ratelimit/ratelimit/pkg/reservation"
 )
 
-// reserve gives an admitted call the id by which its reservation is settled.
+// reserve gives an admitted call the id that settles its reservation and ends its requests in flight.
 func (s *Service) reserve(ctx context.Context, now time.Time, c *call) {
-	if len(c.plan.Reserves) == 0 {
-		return
-	}
-	c.holdings = c.holdings[:0]
-	hits := uint64(math.MaxUint64)
+	c.reserved.hits = math.MaxUint64
+	held := len(c.holdings) // of shadows
 	for _, r := range c.plan.Reserves {
 		c.holdings = c.decision.Holdings(c.holdings, &c.plan.Request, r.Take)
-		hits = min(hits, r.Hits)
+		c.reserved.hits = min(c.reserved.hits, r.Hits)
 	}
+	c.reserved.amounts = len(c.holdings) > held
+	decided := &c.plan.Request
+	if c.plan.Answers || c.plan.Quota { // in parts, of which the last one takes
+		decided = &c.part.request
+	}
+	c.holdings = c.decision.InFlight(c.holdings, decided)
 	if len(c.holdings) == 0 { // all takes are unlimited
 		return
 	}
-	c.reserved = reserved{any: true, hits: hits, result: reservationOff}
+	c.reserved.any, c.reserved.result = true, reservationOff
 	if c.options.Keyring == nil || s.settler == nil {
 		return
 	}
-	id, err := c.options.Keyring.Seal(rand.Reader, reservation.Reservation{
-		Namespace: c.plan.Request.Namespace, Expires: now.Add(c.options.Lifetime).Truncate(time.Millisecond), Holdings: c.holdings,
-	})
+	of := reservation.Reservation{Namespace: c.plan.Request.Namespace, Expires: now.Add(c.lifetime()).Truncate(time.Millisecond), Holdings: c.holdings}
+	id, err := c.options.Keyring.Seal(rand.Reader, of)
+	if errors.Is(err, reservation.ErrTooLong) && held > 0 {
+		of.Holdings = c.holdings[held:]
+		id, err = c.options.Keyring.Seal(rand.Reader, of)
+	}
 	switch {
 	case err == nil:
 		c.reserved.id, c.reserved.result = id, reservationIssued
@@ -42,6 +48,17 @@ func (s *Service) reserve(ctx context.Context, now time.Time, c *call) {
 		c.reserved.result = settledFailed
 		s.log.trouble(ctx, eventReservation, settledFailed, slog.Any("error", err))
 	}
+}
+
+// lifetime is how long the reservation can be settled: as long as any of its requests may be in flight.
+func (c *call) lifetime() time.Duration {
+	lifetime := c.options.Lifetime
+	for i := range c.holdings {
+		if w := c.holdings[i].Bucket.Window; w.InFlight() {
+			lifetime = max(lifetime, time.Duration(w.End-w.Start)*time.Second)
+		}
+	}
+	return lifetime
 }
 
 // settle settles the reservations that the call's descriptors name, before any take. Descriptors

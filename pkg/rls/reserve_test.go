@@ -62,7 +62,7 @@ func keyring(tb testing.TB, keys ...[]byte) *reservation.Keyring {
 // replicas are services on one store, with clocks and keys of their own.
 func replicas(t *testing.T, n int) []*env {
 	t.Helper()
-	store := embedded.New(embedded.Config{})
+	store := embedded.New(embedded.Config{SweepInterval: time.Hour}) // not by the clock of the machine
 	all := make([]*env, 0, n)
 	for range n {
 		all = append(all, newReplica(t, store, keyring(t, key(1))))
@@ -355,7 +355,7 @@ func TestSettleByRefundAndCharge(t *testing.T) {
 
 // Keys change while ids are in use: a replica with both keys opens both ids.
 func TestKeysRotate(t *testing.T) {
-	store := embedded.New(embedded.Config{})
+	store := embedded.New(embedded.Config{SweepInterval: time.Hour}) // not by the clock of the machine
 	defer func() { _ = store.Close(t.Context()) }()
 	older, newer := newReplica(t, store, keyring(t, key(1), key(2))), newReplica(t, store, keyring(t, key(2), key(1)))
 	gone := newReplica(t, store, keyring(t, key(2)))

@@ -7,10 +7,11 @@ import (
 
 // reserved is the reservation of an admitted call.
 type reserved struct {
-	any    bool
-	hits   uint64 // at most the hits that any of its descriptors reserved
-	id     string // "" = there is none
-	result string // for metrics; "" = nothing was reserved
+	any     bool
+	amounts bool   // of rules that reserve, not of requests in flight alone
+	hits    uint64 // at most the hits that any of its descriptors reserved
+	id      string // "" = there is none
+	result  string // for metrics; "" = nothing was reserved
 }
 
 // settlement is the result of one descriptor that settles.

@@ -39,10 +39,14 @@ const (
 // statuses returns the statuses of a descriptor's takes. The statuses of a decision are in the
 // order of takes.
 func (r *ruling) statuses(o *descriptor.Outcome) []limiter.LimitStatus {
+	return statusesOf(o, r.decision.Statuses)
+}
+
+// statusesOf returns those of all statuses that are of a descriptor's takes.
+func statusesOf(o *descriptor.Outcome, all []limiter.LimitStatus) []limiter.LimitStatus {
 	if o.Kind != descriptor.Takes {
 		return nil
 	}
-	all := r.decision.Statuses
 	from := sort.Search(len(all), func(i int) bool { return all[i].Take >= o.First })
 	to := from
 	for to < len(all) && all[to].Take < o.First+o.Count {
@@ -146,7 +150,7 @@ func (r *ruling) unlimited(o *descriptor.Outcome) bool {
 	if o.Kind == descriptor.Takes {
 		return o.Count > 0 && !r.missing(o) && !r.verdict.denied && r.verdict.policy == limiter.Unset
 	}
-	return o.Kind == descriptor.Unlimited
+	return o.Kind == descriptor.Unlimited || o.Kind == descriptor.Exempt
 }
 
 // booking returns the result of the descriptor's charges or refunds.

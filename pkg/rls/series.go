@@ -175,6 +175,8 @@ func expectedOf(r *descriptor.Rule) []int {
 		return []int{resultShadowAllowed, resultShadowDenied}
 	case r.Unlimited():
 		return []int{resultUnlimited}
+	case r.Denial() != nil:
+		return []int{resultDenied}
 	default:
 		return []int{resultAllowed, resultFallback, resultDenied, resultWithheld}
 	}

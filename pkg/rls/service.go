@@ -34,6 +34,7 @@ type Service struct {
 	denials  denialLog
 	fellBack func() // called when a policy decided
 	observer observer
+	shadows  shadows
 }
 
 // New returns a service without rules, for which every domain is unknown. It fails when cfg has no
@@ -65,6 +66,7 @@ func New(cfg Config) (*Service, error) {
 	}
 	s.metrics = newMetrics(cfg.Now, s.inFlight.Load)
 	s.log = eventLog{limiter.NewSampledLog(cfg.Logger), cfg.Now, s.metrics.errors}
+	s.shadows = shadows{s.decider, s.observer, s.log}
 	if err := s.metrics.register(cfg.Registerer); err != nil {
 		return nil, err
 	}

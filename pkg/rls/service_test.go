@@ -234,7 +234,7 @@ func TestParentDenies(t *testing.T) {
 func TestShadow(t *testing.T) {
 	ask := descriptor1(``, "trial", "a")
 	would := func(remaining int, reset string) string {
-		return ok("rpm", 10, remaining, reset)[:len(ok("rpm", 10, remaining, reset))-1] + `,"dynamicMetadata":{"shadow":[{"rule":"trial","limit":"lower","would_deny":true}]}}`
+		return ok("rpm", 10, remaining, reset)[:len(ok("rpm", 10, remaining, reset))-1] + `,"dynamicMetadata":{"shadow":[{"rule":"trial","descriptor":0,"limit":"lower","would_deny":true}]}}`
 	}
 	newEnv(t, nil).run(t, []step{
 		{ask: ask, want: ok("rpm", 10, 9, "6s")},

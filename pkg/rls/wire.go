@@ -96,6 +96,7 @@ const (
 	responseCode     = 1
 	responseStatuses = 2
 	responseHeaders  = 3
+	responseBody     = 5
 	responseMetadata = 6
 
 	statusCode      = 1
