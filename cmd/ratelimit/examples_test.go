@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -44,6 +45,23 @@ func TestExamplesOfFleets(t *testing.T) {
 		}
 		if cfg.Store.Type != config.StoreDynamoDB || len(cfg.Warnings) > 0 {
 			t.Errorf("%s: store %s, warnings %v", file, cfg.Store.Type, cfg.Warnings)
+		}
+	}
+}
+
+// The cases of each recipe hold, and its configuration has no warning.
+func TestRecipes(t *testing.T) {
+	files, err := filepath.Glob("../../examples/recipes/*.cases.yaml")
+	if err != nil || len(files) != 9 {
+		t.Fatalf("recipes: %v, %v; want nine", files, err)
+	}
+	for _, file := range files {
+		if code, stdout, stderr := output(t, "test", file); code != command.ExitOK {
+			t.Errorf("%s: exit code %d\n%s%s", file, code, stdout, stderr)
+		}
+		recipe := strings.Replace(file, ".cases", "", 1)
+		if code, stdout, stderr := output(t, "check", "--strict", "--config", recipe); code != command.ExitOK {
+			t.Errorf("%s: exit code %d\n%s%s", recipe, code, stdout, stderr)
 		}
 	}
 }

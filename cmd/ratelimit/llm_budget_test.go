@@ -61,7 +61,7 @@ func newGreedy(t *testing.T, limit limiter.Limit) *greedy {
 	if err != nil {
 		t.Fatal(err)
 	}
-	store := embedded.New(embedded.Config{})
+	store := embedded.New(embedded.Config{SweepInterval: 24 * time.Hour}) // not by the clock of the machine
 	t.Cleanup(func() { _ = store.Close(t.Context()) })
 	l, err := limiter.New(limiter.Config{Store: store})
 	if err != nil {

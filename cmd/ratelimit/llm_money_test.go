@@ -43,7 +43,7 @@ func newBookkeeper(t *testing.T) *bookkeeper {
 		entity.Limits = nil
 		static.Entities[id] = entity
 	}
-	store := embedded.New(embedded.Config{})
+	store := embedded.New(embedded.Config{SweepInterval: 24 * time.Hour}) // not by the clock of the machine
 	t.Cleanup(func() { _ = store.Close(t.Context()) })
 	l, err := limiter.New(limiter.Config{Store: store})
 	if err == nil {

@@ -154,6 +154,10 @@ func (r *running) refuse(t *testing.T, box *middlebox, answer *http.HandlerFunc)
 	}
 	r.hit(t, "used", 100)
 	box.answer.Store(answer)
+	eventually(t, "messages from before to end", func() bool { // an answer of theirs may still decide
+		_, a := r.hit(t, "user", 1)
+		return a.DynamicMetadata["degraded"] != nil
+	})
 	charges := 1
 	for range 4 {
 		for key, want := range map[string]int{"user": http.StatusOK, "deny": http.StatusTooManyRequests, "local": http.StatusOK} {

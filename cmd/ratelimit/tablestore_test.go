@@ -56,7 +56,7 @@ func TestATableWithoutAService(t *testing.T) {
 	on(0, "limits of the system created", "set", "limits", "--system", "rpm=5/minute")
 	on(0, "2 created, 0 unchanged", "apply", "-f", programtest.WriteFile(t, "m.yaml", "manifest: m\nlimits: {entities: {a: {limits: {_default_: {rpm: 1/minute}}}}}"))
 	on(0, "entity a unchanged", "apply", "-f", programtest.WriteFile(t, "m.yaml", "manifest: m\nlimits: {entities: {a: {limits: {_default_: {rpm: 1/minute}}}}}"))
-	on(0, "\na                 -          false    -\n", "list", "entities")
+	on(0, "\na                 -          false    -     -\n", "list", "entities")
 	on(0, "table:", "list", "audit", "--system")
 	manageNamespaces(t, on)
 	purgeAnOrphan(t, db, table, on)

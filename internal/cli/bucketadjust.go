@@ -48,7 +48,7 @@ func amount(cmd *cobra.Command, verb string, args []string, change *api.BucketCh
 	if len(args) != 1 {
 		return fmt.Errorf("%s needs one number of tokens, such as 1000 or 0.5", cmd.CommandPath())
 	}
-	tokens, err := api.ParseTokens(args[0])
+	tokens, err := api.ParseTokens(strings.ReplaceAll(args[0], "_", ""))
 	change.Tokens = &tokens
 	return err
 }
@@ -93,13 +93,13 @@ func adjustedColumns(verb string, done *api.Adjusted) []command.Column[bucketRow
 		}
 		return nil
 	}
-	booked := command.Column[bucketRow]{Title: "BOOKED", Value: func(r bucketRow) string {
+	booked := command.Column[bucketRow]{Title: "BOOKED", Amount: true, Value: func(r bucketRow) string {
 		if b := bookingOf(r); b != nil {
 			return b.Tokens.String()
 		}
 		return "-"
 	}}
-	cut := command.Column[bucketRow]{Title: "CUT", Value: func(r bucketRow) string {
+	cut := command.Column[bucketRow]{Title: "CUT", Amount: true, Value: func(r bucketRow) string {
 		if b := bookingOf(r); b != nil {
 			return b.Cut.String()
 		}

@@ -86,9 +86,9 @@ func (o *operator) choices(err error) error {
 		{Title: "ADD", Value: func(r bucketRow) string { return "--variant " + r.of.Variant }},
 		{Title: "FROM", Value: bucketRow.from},
 		{Title: "LIMIT", Value: func(r bucketRow) string { return r.limit.Name }},
-		{Title: "RATE", Value: func(r bucketRow) string { return r.limit.Limit.Rate }},
-		{Title: "BURST", Value: func(r bucketRow) string { return orNone(r.limit.Limit.Burst) }},
-		{Title: "AVAILABLE", Value: func(r bucketRow) string { return balanceText(r.limit.Available) }},
+		{Title: "RATE", Amount: true, Value: func(r bucketRow) string { return r.limit.Limit.Rate }},
+		{Title: "BURST", Amount: true, Value: func(r bucketRow) string { return orNone(r.limit.Limit.Burst) }},
+		{Title: "AVAILABLE", Amount: true, Value: func(r bucketRow) string { return balanceText(r.limit.Available) }},
 	}
 	var table strings.Builder
 	if err := command.WriteTable(&table, false, columns, bucketRows(p.Choices)); err != nil {

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"math"
 	"slices"
+	"strings"
 
 	"github.com/ratelimit/ratelimit/config"
 	"github.com/ratelimit/ratelimit/pkg/api"
@@ -68,7 +69,11 @@ func (r *capacityReport) Add(b api.Bucket) {
 
 // capacityOf is the tokens of a full bucket; false for an unlimited limit.
 func capacityOf(l api.Limit) (api.Tokens, bool) {
-	rate, err := config.ParseRate(l.Rate)
+	text, _, windowed := strings.Cut(l.Rate, " until ")
+	if windowed {
+		text += "/day" // any period: the tokens are the capacity
+	}
+	rate, err := config.ParseRate(text)
 	if err != nil || rate.Unlimited {
 		return 0, false
 	}

@@ -74,12 +74,12 @@ func percent(thousandths int64) string { return fmt.Sprintf("%d%%", thousandths/
 func capacityColumns() []command.Column[capacityLimit] {
 	return []command.Column[capacityLimit]{
 		{Title: "LIMIT", Value: func(l capacityLimit) string { return l.Name }},
-		{Title: "BUCKETS", Value: func(l capacityLimit) string { return strconv.Itoa(l.Buckets) }},
-		{Title: "CAPACITY", Value: func(l capacityLimit) string { return l.Capacity.String() }},
-		{Title: "AVAILABLE", Value: func(l capacityLimit) string { return l.Available.String() }},
-		{Title: "USED", Value: func(l capacityLimit) string { return percent(l.Used) }},
-		{Title: "EMPTY", Value: func(l capacityLimit) string { return strconv.Itoa(l.Empty) }},
-		{Title: "IN DEBT", Value: func(l capacityLimit) string { return strconv.Itoa(l.InDebt) }},
+		{Title: "BUCKETS", Amount: true, Value: func(l capacityLimit) string { return strconv.Itoa(l.Buckets) }},
+		{Title: "CAPACITY", Amount: true, Value: func(l capacityLimit) string { return l.Capacity.String() }},
+		{Title: "AVAILABLE", Amount: true, Value: func(l capacityLimit) string { return l.Available.String() }},
+		{Title: "USED", Amount: true, Value: func(l capacityLimit) string { return percent(l.Used) }},
+		{Title: "EMPTY", Amount: true, Value: func(l capacityLimit) string { return strconv.Itoa(l.Empty) }},
+		{Title: "IN DEBT", Amount: true, Value: func(l capacityLimit) string { return strconv.Itoa(l.InDebt) }},
 	}
 }
 
@@ -87,9 +87,9 @@ func busiestColumns() []command.Column[capacityBucket] {
 	return []command.Column[capacityBucket]{
 		{Title: "BUSIEST", Value: func(b capacityBucket) string { return b.Entity.String() }},
 		{Title: "LIMIT", Value: func(b capacityBucket) string { return b.Name }},
-		{Title: "RATE", Value: func(b capacityBucket) string { return b.Rate }},
-		{Title: "AVAILABLE", Value: func(b capacityBucket) string { return b.Available.String() }},
-		{Title: "USED", Value: func(b capacityBucket) string { return percent(b.Used) }},
+		{Title: "RATE", Amount: true, Value: func(b capacityBucket) string { return b.Rate }},
+		{Title: "AVAILABLE", Amount: true, Value: func(b capacityBucket) string { return b.Available.String() }},
+		{Title: "USED", Amount: true, Value: func(b capacityBucket) string { return percent(b.Used) }},
 		{Title: "VARIANT", Wide: true, Value: func(b capacityBucket) string { return dash(b.Variant) }},
 		{Title: "FROM", Wide: true, Value: func(b capacityBucket) string { return dash(b.Source) }},
 	}

@@ -34,6 +34,9 @@ configuration can be used, also when there are warnings (with --strict: 2).`,
 				cmd.PrintErrf("warning: %v; without it the service does not start\n", err)
 				warnings++
 			}
+			if cfg.Note != "" {
+				cmd.PrintErrln(cfg.Note)
+			}
 			rules := 0
 			for _, d := range cfg.Rules.Domains() {
 				rules += len(d.Rules())

@@ -17,8 +17,8 @@ import (
 func effectiveColumns() []command.Column[api.EffectiveLimit] {
 	return []command.Column[api.EffectiveLimit]{
 		{Title: "LIMIT", Value: func(l api.EffectiveLimit) string { return l.Name }},
-		{Title: "RATE", Value: func(l api.EffectiveLimit) string { return l.Limit.Rate }},
-		{Title: "BURST", Value: func(l api.EffectiveLimit) string { return orNone(l.Limit.Burst) }},
+		{Title: "RATE", Amount: true, Value: func(l api.EffectiveLimit) string { return l.Limit.Rate }},
+		{Title: "BURST", Amount: true, Value: func(l api.EffectiveLimit) string { return orNone(l.Limit.Burst) }},
 		{Title: "FROM", Value: func(l api.EffectiveLimit) string { return l.Source }},
 	}
 }
@@ -32,7 +32,7 @@ func effectiveLines(e *api.Effective, changed bool) string {
 	text := func(all []api.EffectiveLimit) map[string]string {
 		out := make(map[string]string, len(all))
 		for _, l := range all {
-			out[l.Name] = l.Limit.String() + ", " + l.Source
+			out[l.Name] = command.Grouped(l.Limit.String()) + ", " + l.Source
 		}
 		return out
 	}
@@ -57,8 +57,13 @@ func effectiveLines(e *api.Effective, changed bool) string {
 	return out.String()
 }
 
-// reportLimits writes the outcome of a change of limits, with the limits that decide before and after it.
+// reportLimits writes the outcome of a change of a level.
 func reportLimits(cmd *cobra.Command, o *operator, f *levelFlags, change *api.LimitsChange, err error) error {
+	return reportLimiting(cmd, o, f.subject(), f.decided(), change, err)
+}
+
+// reportLimiting writes the outcome of a change, with the limits of decided before and after it.
+func reportLimiting[V any](cmd *cobra.Command, o *operator, subject, decided string, change *api.LimitingChange[V], err error) error {
 	if err != nil {
 		return o.refusal(err)
 	}
@@ -68,9 +73,9 @@ func reportLimits(cmd *cobra.Command, o *operator, f *levelFlags, change *api.Li
 	if o.output == command.OutputJSON || o.output == command.OutputYAML {
 		return command.WriteOne[any](cmd.OutOrStdout(), o.output, nil, nil, change)
 	}
-	text := f.subject() + " " + string(change.Result) + command.DryText(change.DryRun) + "\n"
+	text := subject + " " + string(change.Result) + command.DryText(change.DryRun) + "\n"
 	if lines := effectiveLines(change.Effective, false); lines != "" {
-		text += "limits of " + f.decided() + ":\n" + lines
+		text += "limits of " + decided + ":\n" + lines
 	}
 	_, err = io.WriteString(cmd.OutOrStdout(), text)
 	return command.Failed(err)

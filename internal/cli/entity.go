@@ -21,6 +21,7 @@ func entityColumns() []command.Column[api.Entity] {
 		{Title: "ID", Value: func(e api.Entity) string { return e.ID.String() }},
 		{Title: "PARENT", Value: func(e api.Entity) string { return orDash(e.Parent) }},
 		{Title: "CASCADE", Value: func(e api.Entity) string { return strconv.FormatBool(e.Cascade) }},
+		{Title: "PLAN", Value: func(e api.Entity) string { return dash(e.Plan) }},
 		{Title: "NAME", Value: func(e api.Entity) string { return dash(e.Name) }},
 		{Title: "CREATED", Wide: true, Value: func(e api.Entity) string { return e.CreatedAt.UTC().Format(time.RFC3339) }},
 		{Title: "ETAG", Wide: true, Value: func(e api.Entity) string { return e.ETag }},
@@ -88,9 +89,9 @@ func limitFlag(cmd *cobra.Command, limit *int) {
 
 // entityFlags are the fields of an entity.
 type entityFlags struct {
-	name, parent string
-	cascade      bool
-	metadata     map[string]string
+	name, parent, plan string
+	cascade, allowNew  bool
+	metadata           map[string]string
 }
 
 func setEntity(o *operator) *cobra.Command {
@@ -100,13 +101,16 @@ func setEntity(o *operator) *cobra.Command {
 		Long: `set entity creates an entity, or changes the fields whose flags are given. An empty
 value removes a field.`,
 		Example: `  ratelimit set entity org/acme --name "Acme Inc."
-  ratelimit set entity key/k-123 --parent org/acme --cascade`,
+  ratelimit set entity key/k-123 --parent org/acme --cascade
+  ratelimit set entity org/acme --plan pro`,
 		RunE: o.here(func(cmd *cobra.Command, args []string, n *client.Namespace) error {
 			return o.setEntity(cmd, n, api.Name(args[0]), &f)
 		}),
 	}
 	cmd.Flags().StringVar(&f.name, "name", "", "name for people")
 	cmd.Flags().StringVar(&f.parent, "parent", "", "ID of the parent")
+	cmd.Flags().StringVar(&f.plan, "plan", "", "name of the plan of the configuration whose limits it has")
+	cmd.Flags().BoolVar(&f.allowNew, "allow-new", false, "allow a plan that the configuration does not have")
 	cmd.Flags().BoolVar(&f.cascade, "cascade", false, "the parent consumes what the entity consumes")
 	cmd.Flags().StringToStringVar(&f.metadata, "metadata", nil, "KEY=VALUE to keep with the entity, not interpreted")
 	o.changeFlags(cmd)
@@ -121,8 +125,9 @@ func (o *operator) setEntity(cmd *cobra.Command, n *client.Namespace, id api.Nam
 		return err
 	}
 	f.apply(cmd, e)
+	opts.AllowNew = f.allowNew
 	change, err := n.PutEntity(cmd.Context(), *e, opts)
-	return report(cmd, o, "entity "+id.String(), change, err)
+	return reportLimiting(cmd, o, "entity "+id.String(), "entity "+id.String()+", for a resource without its own", change, err)
 }
 
 // currentEntity returns an entity as it is stored, and the options of a change to it alone.
@@ -149,6 +154,9 @@ func (f *entityFlags) apply(cmd *cobra.Command, e *api.Entity) {
 	}
 	if cmd.Flags().Changed("parent") {
 		e.Parent = api.Name(f.parent)
+	}
+	if cmd.Flags().Changed("plan") {
+		e.Plan = f.plan
 	}
 	if cmd.Flags().Changed("cascade") {
 		e.Cascade = f.cascade

@@ -9,6 +9,7 @@ import (
 	"text/tabwriter"
 	"time"
 
+	"github.com/ratelimit/ratelimit/internal/command"
 	"github.com/ratelimit/ratelimit/pkg/admin"
 	"github.com/ratelimit/ratelimit/pkg/limiter"
 )
@@ -25,9 +26,17 @@ func (p Printer) WriteExplanation(w io.Writer, x *admin.Explanation) error {
 	writeAnswer(&text, x, p.Live)
 	p.writeLimits(&text, "", x.Limits)
 	for _, s := range x.Shadows {
-		p.writeLimits(&text, "shadow rule "+s.Rule, s.Limits)
+		p.writeLimits(&text, shadowTitle(&s), s.Limits)
 	}
 	return writeAligned(w, text.String())
+}
+
+// shadowTitle names a rule in shadow mode, or shadow limits.
+func shadowTitle(s *admin.Shadow) string {
+	if s.Rule == "" {
+		return "shadow limits"
+	}
+	return "shadow rule " + s.Rule
 }
 
 // writeAligned writes text whose cells end with tabs, in columns.
@@ -63,7 +72,7 @@ func (p Printer) writeCall(w io.Writer, x *admin.CallExplanation) error {
 		writeMissed(&text, &d.Explanation)
 		p.writeLimits(&text, "", d.Limits)
 		for _, s := range d.Shadows {
-			p.writeLimits(&text, "shadow rule "+s.Rule, s.Limits)
+			p.writeLimits(&text, shadowTitle(&s), s.Limits)
 		}
 	}
 	return writeAligned(w, text.String())
@@ -172,7 +181,11 @@ func writeRule(tw *strings.Builder, x *admin.Explanation) {
 		fmt.Fprintf(tw, "lease\t%s\n", x.Lease)
 	}
 	for _, s := range x.Shadows {
-		fmt.Fprintf(tw, "shadow rule\t%s: %s\n", s.Rule, wouldDo(&s))
+		if s.Rule == "" {
+			fmt.Fprintf(tw, "shadow limits\t%s\n", wouldDo(&s))
+		} else {
+			fmt.Fprintf(tw, "shadow rule\t%s: %s\n", s.Rule, wouldDo(&s))
+		}
 	}
 }
 
@@ -213,7 +226,8 @@ func (p Printer) writeLimits(tw *strings.Builder, title string, limits []admin.L
 		if l.Plan != "" && l.Source == limiter.SourcePlan.String() {
 			from = "plan " + l.Plan
 		}
-		fmt.Fprintf(tw, "%s%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%t", strings.Repeat("^ ", l.Level), l.Entity, l.Resource, l.Name, l.Rate, from, l.Action, l.Amount, l.Available, l.Enough)
+		fmt.Fprintf(tw, "%s%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%t", strings.Repeat("^ ", l.Level), l.Entity, l.Resource, l.Name,
+			command.Grouped(l.Rate), from, l.Action, command.Grouped(l.Amount), command.Grouped(l.Available), l.Enough)
 		if sharded {
 			fmt.Fprintf(tw, "\t%s", shardsText(l.Shards))
 		}

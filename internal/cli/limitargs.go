@@ -2,8 +2,11 @@ package cli
 
 import (
 	"fmt"
+	"regexp"
+	"strconv"
 	"strings"
 
+	"github.com/ratelimit/ratelimit/config/yamlcfg"
 	"github.com/ratelimit/ratelimit/pkg/api"
 )
 
@@ -21,11 +24,22 @@ func parseLimits(args []string) (map[string]api.Limit, error) {
 		if _, twice := all[name]; twice {
 			return nil, fmt.Errorf("limit %s is given twice", name)
 		}
-		l, err := api.ParseLimit(text)
+		l, err := api.ParseLimit(inTokens(text))
 		if err != nil {
 			return nil, fmt.Errorf("limit %s: %w", name, err)
 		}
 		all[name] = l
 	}
 	return all, nil
+}
+
+// inTokens writes amounts of dollars as tokens, see [yamlcfg.ParseTokens].
+func inTokens(text string) string {
+	return regexp.MustCompile(`[0-9][0-9_.]* USD\b`).ReplaceAllStringFunc(text, func(amount string) string {
+		tokens, ok := yamlcfg.ParseTokens(amount)
+		if !ok {
+			return amount // the limit refuses it
+		}
+		return strconv.FormatInt(tokens, 10)
+	})
 }

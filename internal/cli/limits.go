@@ -13,6 +13,7 @@ import (
 	"github.com/ratelimit/ratelimit/internal/command"
 	"github.com/ratelimit/ratelimit/pkg/api"
 	"github.com/ratelimit/ratelimit/pkg/client"
+	"github.com/ratelimit/ratelimit/pkg/limiter"
 )
 
 // limitRow is one limit of a level, as a table shows it.
@@ -29,14 +30,14 @@ func limitColumns(rows []limitRow) []command.Column[limitRow] {
 		{Title: "ENTITY", Value: func(r limitRow) string { return named(r.of.Entity) }},
 		{Title: "RESOURCE", Value: func(r limitRow) string { return named(r.of.Resource) }},
 		{Title: "LIMIT", Value: func(r limitRow) string { return dash(r.name) }},
-		{Title: "RATE", Value: func(r limitRow) string { return dash(r.limit.Rate) }},
-		{Title: "BURST", Value: func(r limitRow) string { return orNone(r.limit.Burst) }},
+		{Title: "RATE", Amount: true, Value: func(r limitRow) string { return dash(r.limit.Rate) }},
+		{Title: "BURST", Amount: true, Value: func(r limitRow) string { return orNone(r.limit.Burst) }},
 	}
 	if slices.ContainsFunc(rows, func(r limitRow) bool { return len(r.limit.Budget) > 0 }) {
-		columns = append(columns, command.Column[limitRow]{Title: "BUDGET", Value: func(r limitRow) string { return dash(strings.Join(r.limit.Budgets(), " ")) }})
+		columns = append(columns, command.Column[limitRow]{Title: "BUDGET", Amount: true, Value: func(r limitRow) string { return dash(strings.Join(r.limit.Budgets(), " ")) }})
 	}
 	return append(columns, []command.Column[limitRow]{
-		{Title: "MAX DEBT", Wide: true, Value: func(r limitRow) string {
+		{Title: "MAX DEBT", Amount: true, Wide: true, Value: func(r limitRow) string {
 			if r.limit.MaxDebt == nil {
 				return "-"
 			}
@@ -151,6 +152,7 @@ type setLimitsFlags struct {
 	onUnavailable string
 	inherit       bool
 	allowNew      bool
+	shadow        bool
 }
 
 func setLimits(o *operator) *cobra.Command {
@@ -162,8 +164,12 @@ that are not named stay as they are, and are those of less specific levels where
 does not have them; --replace drops them from the level. RATE is 100/minute, 5/30s or
 unlimited, and can be followed by "burst TOKENS", "max_debt TOKENS" and "budget
 TOKENS/WINDOW". A WINDOW is hour, day or month; there are events when usage of it reaches
-80, 95 and 100 % of the budget. A limit that is named is set as a whole: parts that
-are not given go.
+80, 95 and 100 % of the budget. RATE is also a quota, 2_000_000/month calendar Europe/Berlin,
+or requests in flight and their longest time, 5 in flight 10m. 5 USD is 5_000_000 tokens. A
+limit that is named is set as a whole: parts that are not given go.
+
+With --shadow the limits are tried beside those in force, and deny nothing: rpm is stored as
+rpm.shadow. ratelimit top --by shadow shows the entities that would be denied.
 
 The command shows the limits that decide for the subject, before and after, each with the
 level that it is from. Those of a rule, or of its plan, come between the levels of an entity:
@@ -172,7 +178,9 @@ ratelimit explain shows them.`,
   ratelimit set limits --resource gpt-4 rpm=60/minute "tpm=40000/minute burst 60000"
   ratelimit set limits --entity org/acme tpm=2000000/minute rpm=unlimited
   ratelimit set limits --entity org/acme "tpm=2000000/minute budget 50000000/month"
-  ratelimit set limits --entity org/acme --resource gpt-4 --remove rpm`,
+  ratelimit set limits --entity org/acme "usd=50 USD/month calendar" "slots=5 in flight 10m"
+  ratelimit set limits --entity org/acme --resource gpt-4 --remove rpm
+  ratelimit set limits --system --shadow rpm=300/minute     # try a lower limit`,
 		ValidArgsFunction: func(cmd *cobra.Command, _ []string, typed string) ([]string, cobra.ShellCompDirective) {
 			names, directive := f.completeLimit(o, cmd, typed)
 			for i := range names {
@@ -190,6 +198,7 @@ ratelimit explain shows them.`,
 	}) // the flag is there
 	cmd.Flags().StringVar(&f.onUnavailable, "on-unavailable", "", "of --system: allow, deny or local, the answer while the store does not answer; empty = that of the configuration")
 	cmd.Flags().BoolVar(&f.inherit, "inherit", true, "names that the level does not have are those of less specific levels; =false has the level stand alone")
+	cmd.Flags().BoolVar(&f.shadow, "shadow", false, "try the named limits beside those in force; they deny nothing. With --remove: drop those that are tried")
 	cmd.Flags().BoolVar(&f.allowNew, "allow-new", false, "allow names of limits that no level, plan or rule has")
 	o.changeFlags(cmd)
 	return cmd
@@ -205,6 +214,9 @@ func changeLimits(cmd *cobra.Command, o *operator, f *setLimitsFlags, args []str
 	named, err := parseLimits(args)
 	if err != nil {
 		return err
+	}
+	if f.shadow {
+		named = f.asShadows(named)
 	}
 	if len(named)+len(f.remove) == 0 && !cmd.Flags().Changed("on-unavailable") && !cmd.Flags().Changed("inherit") {
 		return errors.New(`say which limits, such as rpm=600/minute, "tpm=40000/minute burst 60000", or --remove rpm`)
@@ -229,8 +241,24 @@ func changeLimits(cmd *cobra.Command, o *operator, f *setLimitsFlags, args []str
 	if err != nil {
 		return err
 	}
+	if len(next.Limits) == 0 && next.OnUnavailable == "" && next.Inherit == nil && len(f.remove) > 0 {
+		change, err := n.DeleteLimits(cmd.Context(), of, opts)
+		return reportLimits(cmd, o, &f.levelFlags, change, err)
+	}
 	change, err := n.PutLimits(cmd.Context(), of, next, opts)
 	return reportLimits(cmd, o, &f.levelFlags, change, err)
+}
+
+// asShadows has the limits of the flags tried beside those in force.
+func (f *setLimitsFlags) asShadows(named map[string]api.Limit) map[string]api.Limit {
+	tried := make(map[string]api.Limit, len(named))
+	for name, l := range named {
+		tried[limiter.ShadowName(name)] = l
+	}
+	for i := range f.remove {
+		f.remove[i] = limiter.ShadowName(f.remove[i])
+	}
+	return tried
 }
 
 // apply returns the limits of a level with the changes of the flags.

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -32,33 +33,38 @@ func NewTop() *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "top", Short: "Show which entities are limited now, or are the busiest", Args: command.NoArgs,
 		Long: `top shows the limits of entities with the most denials of the last minute, or with --by busiest
-those with the most decisions. On a terminal it goes on until q or Ctrl-C. Numbers are those of
+those with the most decisions. --by shadow shows the entities that would be denied by rules in
+shadow mode and by shadow limits. On a terminal it goes on until q or Ctrl-C. Numbers are those of
 the replica that answers; clients that invent names can make them too small, never too large.`,
 		Example: `  ratelimit top
   ratelimit top --by busiest --limit tpm
+  ratelimit top --by shadow
   ratelimit top --once -o json`,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			f.of.Resource = api.Name(f.resource)
 			if f.every < 100*time.Millisecond || f.every > time.Hour {
 				return fmt.Errorf("--every is %v; it must be 100ms to 1h", f.every)
 			}
-			if f.of.By != api.TopDenied && f.of.By != api.TopBusiest {
-				return fmt.Errorf("--by is %q; it must be %s or %s", f.of.By, api.TopDenied, api.TopBusiest)
+			if !slices.Contains(topOrders(), f.of.By) {
+				return fmt.Errorf("--by is %q; it must be %s", f.of.By, strings.Join(topOrders(), ", "))
 			}
 			return f.top(cmd)
 		},
 	}
 	f.flags(cmd)
-	cmd.Flags().StringVar(&f.of.By, "by", api.TopDenied, "denied: the most denials; busiest: the most decisions that took or charged")
+	cmd.Flags().StringVar(&f.of.By, "by", api.TopDenied, "denied: the most denials; busiest: the most decisions that took or charged; shadow: the most denials if limits in shadow mode were in force")
 	cmd.Flags().StringVar(&f.resource, "resource", "", "only for this resource")
 	cmd.Flags().StringVar(&f.of.Limit, "limit", "", "only limits of this NAME")
 	cmd.Flags().IntVar(&f.of.Size, "size", 20, "most rows, 1 to 1000")
 	cmd.Flags().BoolVar(&f.once, "once", false, "show it once, also on a terminal")
 	cmd.Flags().DurationVar(&f.every, "every", time.Second, "time from one table to the next on a terminal")
 	completer{&f.operator}.flags(cmd)
-	_ = cmd.RegisterFlagCompletionFunc("by", cobra.FixedCompletions([]string{api.TopDenied, api.TopBusiest}, cobra.ShellCompDirectiveNoFileComp)) // the flag is there
+	_ = cmd.RegisterFlagCompletionFunc("by", cobra.FixedCompletions(topOrders(), cobra.ShellCompDirectiveNoFileComp)) // the flag is there
 	return cmd
 }
+
+// topOrders are the values of --by.
+func topOrders() []string { return []string{api.TopDenied, api.TopBusiest, api.TopShadow} }
 
 func (f *topFlags) top(cmd *cobra.Command) error {
 	if f.tableFlags.given() {
@@ -103,7 +109,7 @@ func topColumns() []command.Column[api.TopRow] {
 		{Title: "ENTITY", Value: func(r api.TopRow) string { return r.Entity.String() }},
 		{Title: "RESOURCE", Value: func(r api.TopRow) string { return r.Resource.String() }},
 		{Title: "LIMIT", Value: func(r api.TopRow) string { return r.Limit }},
-		{Title: "DECISIONS", Value: func(r api.TopRow) string { return strconv.FormatInt(r.Decisions, 10) }},
-		{Title: "TOKENS", Value: func(r api.TopRow) string { return r.Tokens.String() }},
+		{Title: "DECISIONS", Amount: true, Value: func(r api.TopRow) string { return strconv.FormatInt(r.Decisions, 10) }},
+		{Title: "TOKENS", Amount: true, Value: func(r api.TopRow) string { return r.Tokens.String() }},
 	}
 }

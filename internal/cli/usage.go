@@ -40,17 +40,32 @@ func (f *usageFlags) of() (of client.UsageOf, err error) {
 	return of, err
 }
 
-func usageColumns() []command.Column[usageRow] {
-	return []command.Column[usageRow]{
+// usageColumns returns the columns of rows. Budgets have two where a row has one.
+func usageColumns(rows []usageRow) []command.Column[usageRow] {
+	columns := []command.Column[usageRow]{
 		{Title: "ENTITY", Value: func(r usageRow) string { return r.Entity.String() }},
 		{Title: "RESOURCE", Value: func(r usageRow) string { return r.Resource.String() }},
 		{Title: "LIMIT", Value: func(r usageRow) string { return r.Limit }},
 		{Title: "START", Value: func(r usageRow) string { return r.Start.UTC().Format(time.RFC3339) }},
 		{Title: "END", Wide: true, Value: func(r usageRow) string { return r.End.UTC().Format(time.RFC3339) }},
-		{Title: "EVENTS", Wide: true, Value: func(r usageRow) string { return orNone(r.Events) }},
-		{Title: "USED", Value: func(r usageRow) string { return r.Amount.String() }},
-		{Title: "", Value: func(r usageRow) string { return r.Bar }},
+		{Title: "EVENTS", Amount: true, Wide: true, Value: func(r usageRow) string { return orNone(r.Events) }},
+		{Title: "USED", Amount: true, Value: func(r usageRow) string { return r.Amount.String() }},
 	}
+	if slices.ContainsFunc(rows, func(r usageRow) bool { return r.Budget > 0 }) {
+		columns = append(columns,
+			command.Column[usageRow]{Title: "BUDGET", Amount: true, Value: func(r usageRow) string { return orNone(r.Budget) }},
+			command.Column[usageRow]{Title: "%", Value: func(r usageRow) string { return percentOf(r.Amount, r.Budget) }},
+		)
+	}
+	return append(columns, command.Column[usageRow]{Title: "", Value: func(r usageRow) string { return r.Bar }})
+}
+
+// percentOf returns which part of a budget is used, rounded down; - without a budget.
+func percentOf(used api.Tokens, budget int64) string {
+	if budget == 0 {
+		return "-"
+	}
+	return strconv.FormatInt(int64(used)/10/budget, 10) // used is in thousandths
 }
 
 func listUsage(o *operator) *cobra.Command {
@@ -60,8 +75,8 @@ func listUsage(o *operator) *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "usage", Short: "List consumption by hour, day or month", Args: command.NoArgs,
 		Long: `list usage shows the consumption of entities, net of refunds, by hour, day or month,
-with a bar for each window. -o csv writes every page as it comes and reports progress; an
-export that was cut off goes on with --after.`,
+with a bar for each window, and the budget that is in force now. -o csv writes every page as
+it comes and reports progress; an export that was cut off goes on with --after.`,
 		Example: `  ratelimit list usage --entity key/k-123 --window day --from 2026-11
   ratelimit list usage --window month -o csv > usage.csv`,
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -79,11 +94,13 @@ export that was cut off goes on with --after.`,
 			if err != nil {
 				return err
 			}
+			of.Budgets = true
 			list, err := collect(o, limit, func(p client.Page) (*api.List[api.Usage], error) { return n.ListUsage(cmd.Context(), of, p) })
 			if err != nil {
 				return err
 			}
-			return command.WriteOne(cmd.OutOrStdout(), o.output, usageColumns(), usageRows(list.Items, usageBar), list)
+			rows := usageRows(list.Items, usageBar)
+			return command.WriteOne(cmd.OutOrStdout(), o.output, usageColumns(rows), rows, list)
 		},
 	}
 	f.flags(cmd)
@@ -137,9 +154,9 @@ type usageTotal struct {
 func usageTotalColumns() []command.Column[usageTotal] {
 	return []command.Column[usageTotal]{
 		{Title: "LIMIT", Value: func(r usageTotal) string { return r.limit }},
-		{Title: "TOTAL", Value: func(r usageTotal) string { return r.of.Limits[r.limit].Total.String() }},
-		{Title: "AVERAGE", Value: func(r usageTotal) string { return r.of.Limits[r.limit].Average.String() }},
-		{Title: "WINDOWS", Value: func(r usageTotal) string { return strconv.FormatInt(r.of.Snapshots, 10) }},
+		{Title: "TOTAL", Amount: true, Value: func(r usageTotal) string { return r.of.Limits[r.limit].Total.String() }},
+		{Title: "AVERAGE", Amount: true, Value: func(r usageTotal) string { return r.of.Limits[r.limit].Average.String() }},
+		{Title: "WINDOWS", Amount: true, Value: func(r usageTotal) string { return strconv.FormatInt(r.of.Snapshots, 10) }},
 		{Title: "FIRST", Value: func(r usageTotal) string { return r.of.First.UTC().Format(time.RFC3339) }},
 		{Title: "LAST", Value: func(r usageTotal) string { return r.of.Last.UTC().Format(time.RFC3339) }},
 	}

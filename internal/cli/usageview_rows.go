@@ -16,6 +16,7 @@ type usageRow struct {
 
 	Limit  string
 	Amount api.Tokens
+	Budget int64  // tokens that the limit's budget has; 0 = it has none
 	Bar    string // as long as Amount, next to the other windows of the entity, resource and limit
 }
 
@@ -25,7 +26,7 @@ func usageRows(all []api.Usage, width int) []usageRow {
 	var rows []usageRow
 	for _, u := range all {
 		for _, limit := range slices.Sorted(maps.Keys(u.Used)) {
-			rows = append(rows, usageRow{Usage: u, Limit: limit, Amount: u.Used[limit]})
+			rows = append(rows, usageRow{Usage: u, Limit: limit, Amount: u.Used[limit], Budget: u.Budget[limit]})
 		}
 	}
 	slices.SortStableFunc(rows, func(a, b usageRow) int { return cmp.Or(a.series(b), a.Start.Compare(b.Start)) })

@@ -4,6 +4,7 @@ import (
 	"encoding/csv"
 	"fmt"
 	"os"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -55,6 +56,24 @@ func TestRowsAreBySeriesAndTime(t *testing.T) {
 	want := []string{"a rpm 1 0.001▏", "a rpm 2 1██████████", "b rpm 1 -0.005", "b tpm 1 0.001██████████"}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
+// A budget stands beside the use, with the part that is used.
+func TestBudgetsStandBesideUse(t *testing.T) {
+	with, without := usage("a", 1, map[string]api.Tokens{"usd": 12_999, "rpm": 1000}), usage("b", 1, map[string]api.Tokens{"usd": 1000})
+	with.Budget = map[string]int64{"usd": 13}
+	for i, want := range []string{"rpm 1 - -", "usd 12.999 13 99", "usd 1 - -"} {
+		rows := usageRows([]api.Usage{with, without}, 10)
+		var cells []string
+		for _, c := range usageColumns(rows) {
+			if slices.Contains([]string{"LIMIT", "USED", "BUDGET", "%"}, c.Title) {
+				cells = append(cells, c.Value(rows[i]))
+			}
+		}
+		if got := strings.Join(cells, " "); got != want {
+			t.Errorf("row %d: got %q, want %q", i, got, want)
+		}
 	}
 }
 

@@ -37,9 +37,35 @@ func CheckOutput(form string) error {
 
 // Column is a column of a table.
 type Column[V any] struct {
-	Title string
-	Value func(V) string
-	Wide  bool // only with -o wide
+	Title  string
+	Value  func(V) string
+	Wide   bool // only with -o wide
+	Amount bool // the digits of its numbers are grouped
+}
+
+// minGrouped is the fewest digits that are grouped.
+const minGrouped = 5
+
+// Grouped groups the digits at the begin of each word by threes, as in 2_000_000/month. The configuration and
+// the commands read them so.
+func Grouped(text string) string {
+	words := strings.Split(text, " ")
+	for i, word := range words {
+		sign, word := word[:len(word)-len(strings.TrimPrefix(word, "-"))], strings.TrimPrefix(word, "-")
+		digits := len(word) - len(strings.TrimLeft(word, "0123456789"))
+		if digits < minGrouped {
+			continue
+		}
+		var grouped strings.Builder
+		for k, digit := range word[:digits] {
+			if k > 0 && (digits-k)%3 == 0 {
+				grouped.WriteByte('_')
+			}
+			grouped.WriteRune(digit)
+		}
+		words[i] = sign + grouped.String() + word[digits:]
+	}
+	return strings.Join(words, " ")
 }
 
 // WriteOne writes one value in a form of output.
@@ -69,9 +95,14 @@ func WriteTable[V any](w io.Writer, wide bool, columns []Column[V], rows []V) er
 	for _, row := range rows {
 		cells := make([]string, 0, len(titles))
 		for _, c := range columns {
-			if wide || !c.Wide {
-				cells = append(cells, c.Value(row))
+			if !wide && c.Wide {
+				continue
 			}
+			cell := c.Value(row)
+			if c.Amount {
+				cell = Grouped(cell)
+			}
+			cells = append(cells, cell)
 		}
 		_, _ = fmt.Fprintln(tw, strings.TrimRight(strings.Join(cells, "\t"), "\t"))
 	}

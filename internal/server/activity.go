@@ -9,18 +9,21 @@ import (
 
 // activity counts limits of entities by their denials and their use.
 type activity struct {
-	since           time.Time
-	denied, busiest *controlapi.TopCounter
+	since                   time.Time
+	denied, busiest, shadow *controlapi.TopCounter
 }
 
 func newActivity(since time.Time) *activity {
-	return &activity{since: since, denied: controlapi.NewTopCounter(), busiest: controlapi.NewTopCounter()}
+	return &activity{since: since, denied: controlapi.NewTopCounter(), busiest: controlapi.NewTopCounter(), shadow: controlapi.NewTopCounter()}
 }
 
 // observe implements rls.Config.Observe.
 func (a *activity) observe(now time.Time, o rls.Observation) {
 	counter := a.busiest
-	if o.Denied {
+	switch {
+	case o.Shadow:
+		counter = a.shadow
+	case o.Denied:
 		counter = a.denied
 	}
 	counter.Add(now, controlapi.TopKey{Namespace: o.Namespace, Entity: o.Entity, Resource: o.Resource, Limit: o.Limit}, o.Amount)
@@ -28,5 +31,5 @@ func (a *activity) observe(now time.Time, o rls.Observation) {
 
 // shown returns the activity as operators read it.
 func (a *activity) shown(decided func() map[string]int64) controlapi.Activity {
-	return controlapi.Activity{Denied: a.denied, Busiest: a.busiest, Decided: decided, Since: a.since}
+	return controlapi.Activity{Denied: a.denied, Busiest: a.busiest, Shadow: a.shadow, Decided: decided, Since: a.since}
 }

@@ -86,6 +86,8 @@ func (s *Service) operations() (*controlapi.API, error) {
 			inForce.Snapshot.AddNames(names)
 			return names
 		},
+		Budgets: s.budgets.Load,
+		Plans:   func() []string { return s.InForce.Load().Snapshot.Plans() },
 	}
 	return controlapi.New(cfg)
 }

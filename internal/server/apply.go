@@ -35,7 +35,7 @@ func (s *Service) apply(ctx context.Context, cfg *config.Config) error {
 		Keyring:       ring,
 		Lifetime:      cfg.Reservation.TTL,
 		Headers:       responseHeaders(cfg.Headers),
-		UnmatchedDeny: cfg.DenyUnknown,
+		UnmatchedDeny: cfg.DenyUnknown, Body: cfg.Body,
 		OnUnavailable: cfg.Static.OnUnavailable,
 		Snapshot:      snapshot,
 		Denials:       rls.DenialLog{PerSecond: cfg.Log.Denials.PerSecond, WholeEntity: cfg.Log.Denials.Whole},

@@ -84,9 +84,10 @@ type Explanation struct {
 	DidYouMean string   `json:"did_you_mean,omitempty"` // a domain with a similar name
 }
 
-// Shadow is a rule in shadow mode that matches, and its decision if it enforced its limits.
+// Shadow is a rule in shadow mode that matches, or the shadow limits of the rule in force, and the decision
+// if they were in force.
 type Shadow struct {
-	Rule      string  `json:"rule"`
+	Rule      string  `json:"rule,omitempty"` // absent for shadow limits
 	WouldDeny bool    `json:"would_deny"`
 	Why       string  `json:"why,omitempty"`
 	Limits    []Limit `json:"limits,omitempty"`
@@ -263,6 +264,8 @@ func outcomeName(o descriptor.Outcome) string {
 		return "unlimited"
 	case descriptor.Takes:
 		return "takes"
+	case descriptor.Exempt:
+		return "exempt"
 	case descriptor.Settles:
 		return "settles"
 	case descriptor.Denied:

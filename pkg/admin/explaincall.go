@@ -90,6 +90,11 @@ func (e *Explainer) explainOne(ctx context.Context, cfg *InForce, call *descript
 			plans = nil
 		}
 		x.addLimits(b, outcome.First, outcome.First+outcome.Count, plans)
+		alone := plan.Request
+		alone.Takes = alone.Takes[outcome.First : outcome.First+outcome.Count]
+		if err := e.tried(ctx, &alone, b, &x.Explanation); err != nil {
+			return nil, err
+		}
 	}
 	var shadows []descriptor.Shadow
 	for _, s := range plan.Shadows {

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/ratelimit/ratelimit/pkg/limiter"
@@ -45,7 +46,7 @@ func (e *Explainer) readBalances(ctx context.Context, planned *limiter.Request, 
 		t := &b.takes[s.Take]
 		at := b.bucketLimit(s)
 		n := b.needs[at]
-		n.add(t.Mode, amountOf(t, s.Limit.Name))
+		n.add(t.Mode, amountOf(t, s.Limit))
 		b.needs[at] = n
 	}
 	if b.decision.Policy != limiter.Unset { // the store is unavailable, and returns no shards
@@ -90,7 +91,7 @@ func (b *balances) disabled() string {
 // limit describes one limit, and whether it has enough for the takes.
 func (b *balances) limit(s *limiter.LimitStatus) Limit {
 	t := &b.takes[s.Take]
-	amount := amountOf(t, s.Limit.Name)
+	amount := amountOf(t, s.Limit)
 	l := Limit{
 		Entity: printable(s.Entity), Level: s.Level, Resource: printable(s.Resource),
 		Name: s.Limit.Name, Rate: s.Limit.String(), Source: s.Source.String(),
@@ -123,6 +124,12 @@ func (b *balances) limit(s *limiter.LimitStatus) Limit {
 // wait is the time until a limit has enough, if no other request takes from it.
 func (b *balances) wait(s *limiter.LimitStatus, need int64) string {
 	now := b.now.UnixMilli()
+	if s.Limit.IsInFlight() && need <= s.Limit.Capacity*limiter.Milli {
+		return "when one in flight ends"
+	}
+	if s.Limit.IsQuota() && need <= s.Limit.Capacity*limiter.Milli {
+		return s.Reset.String()
+	}
 	bucket := tokenbucket.Bucket{Tokens: s.Available, Refilled: now}
 	ms, ok := bucket.RetryAfter(s.Limit.Params(), need, now)
 	if !ok {
@@ -166,6 +173,24 @@ func (e *Explainer) peek(ctx context.Context, planned *limiter.Request, plans []
 		x.Admitted, x.Why = planned.Takes[0].Mode != limiter.Consume, why // a charge denies no request
 	}
 	x.addLimits(b, 0, len(planned.Takes), plans)
+	return e.tried(ctx, planned, b, x)
+}
+
+// tried adds the decision that limits which are tried would make, where b has some.
+func (e *Explainer) tried(ctx context.Context, planned *limiter.Request, b *balances, x *Explanation) error {
+	if !b.decision.Tries() {
+		return nil
+	}
+	var req limiter.Request
+	planned.TriedIn(&req)
+	of := Explanation{Admitted: true}
+	if err := e.peek(ctx, &req, nil, false, &of); err != nil || len(of.Limits) == 0 && of.Why == "" {
+		return err
+	}
+	for i := range of.Limits {
+		of.Limits[i].Name = limiter.ShadowName(of.Limits[i].Name)
+	}
+	x.Shadows = append(x.Shadows, Shadow{WouldDeny: !of.Admitted, Why: of.Why, Limits: of.Limits})
 	return nil
 }
 
@@ -179,7 +204,7 @@ func (x *Explanation) addLimits(b *balances, first, last int, plans []string) {
 		}
 		l := b.limit(s)
 		if s.Take-first < len(plans) && s.Source == limiter.SourcePlan {
-			l.Plan = plans[s.Take-first]
+			l.Plan = cmp.Or(s.Plan, plans[s.Take-first])
 		}
 		x.Limits = append(x.Limits, l)
 		x.Admitted = x.Admitted && l.Enough
@@ -216,11 +241,15 @@ func (b *balances) bucketLimit(s *limiter.LimitStatus) bucketLimit {
 	return bucketLimit{bucket, s.Limit.Name}
 }
 
-// amountOf returns how much of a limit a take asks for, in millitokens.
-func amountOf(t *limiter.Take, limit string) int64 {
-	var amount int64
+// amountOf returns how much of a limit a take asks for, in millitokens. Of a quota that is a budget it is the
+// amount of that limit.
+func amountOf(t *limiter.Take, l *limiter.Limit) int64 {
+	name, amount := l.Name, int64(0)
+	if of := l.Calendar.BudgetOf(name); of != "" && !slices.ContainsFunc(t.Consume, func(c limiter.Consumption) bool { return c.Limit == name }) {
+		name = of
+	}
 	for _, c := range t.Consume {
-		if c.Limit == limit {
+		if c.Limit == name {
 			amount = min(amount+c.Amount, tokenbucket.MaxAmount)
 		}
 	}

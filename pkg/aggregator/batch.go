@@ -37,7 +37,7 @@ func (b *Batch) Add(r *Record) bool {
 		b.letters.add(Letter{b.shard, r.Sequence, r.Key, r.Problem, nil})
 		return false
 	}
-	if r.Other || r.Shadow {
+	if r.Other {
 		return false
 	}
 	used := r.used()

@@ -46,7 +46,6 @@ type Record struct {
 	Names    Names
 	Old, New *Image   // nil = there was, or is, no item
 	Other    bool     // of another item than a bucket's: there is nothing to count
-	Shadow   bool     // of a bucket on which limits are tried: its consumption is no usage
 	Expired  *Expired // an audit event whose time is over, of another item than a bucket's; nil = none
 	Problem  error    // not nil = the record cannot be read
 }

@@ -42,7 +42,7 @@ func TestNames(t *testing.T) {
 // Every limit is equal after a round trip through its text and through its JSON.
 func TestLimits(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		want := api.Limit{Rate: rapid.SampledFrom([]string{"1/minute", "5/30s", "unlimited"}).Draw(t, "rate"), Burst: rapid.Int64Range(0, 1<<62).Draw(t, "burst")}
+		want := api.Limit{Rate: rapid.SampledFrom([]string{"1/minute", "5/30s", "unlimited", "2000000/month calendar Europe/Berlin from 15", "5 in flight 10m"}).Draw(t, "rate"), Burst: rapid.Int64Range(0, 1<<62).Draw(t, "burst")}
 		if rapid.Bool().Draw(t, "debt") {
 			debt := rapid.Int64Range(0, 1<<62).Draw(t, "max_debt")
 			want.MaxDebt = &debt

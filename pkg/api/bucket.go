@@ -1,6 +1,9 @@
 package api
 
-import "time"
+import (
+	"strconv"
+	"time"
+)
 
 // Bucket is a bucket in use, and its balances.
 type Bucket struct {
@@ -8,12 +11,25 @@ type Bucket struct {
 	Resource Name   `json:"resource"`
 	Variant  string `json:"variant,omitempty"` // of a bucket with limits of a rule, a plan or a call; absent = the ordinary one
 	Shadow   bool   `json:"shadow,omitempty"`  // of a rule in shadow mode, which never denies
+	// Window is that of the quotas of the bucket; absent = the bucket is for all time.
+	Window *BucketWindow `json:"window,omitempty"`
 	// Source is the origin of its own limits, such as "plan free" or "rule uploads". Absent = not
 	// known, or the ordinary bucket, whose limits have one each.
 	Source string        `json:"source,omitempty"`
 	Shards int           `json:"shards,omitempty"` // of one bucket: the number of its shards; absent = one
 	Leases int           `json:"leases,omitempty"` // of one bucket: the number of leases on it; absent = none
 	Limits []BucketLimit `json:"limits"`
+}
+
+// BucketWindow is one window of a quota, from Start up to End.
+type BucketWindow struct {
+	Start time.Time `json:"start"`
+	End   time.Time `json:"end"`
+}
+
+// QuotaUntil is the Rate of a limit of a window, where its quota is not known: "100 until 2026-12-01T00:00:00Z".
+func QuotaUntil(tokens int64, end time.Time) string {
+	return strconv.FormatInt(tokens, 10) + " until " + end.Format(time.RFC3339)
 }
 
 // OrdinaryVariant names the ordinary bucket in a [BucketChange], for an entity and resource with

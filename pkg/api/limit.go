@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -12,7 +13,8 @@ import (
 // Limit is one limit in the form of a configuration file. In JSON it is an object, or the rate
 // alone if it has no other member.
 type Limit struct {
-	// Rate is tokens and a period, such as 100/minute, 5/30s or 1000/day; or unlimited.
+	// Rate is tokens and a period, such as 100/minute, 5/30s or 1000/day; unlimited; or a quota, such as
+	// 2000000/month calendar Europe/Berlin from 15.
 	Rate string `json:"rate"`
 	// Burst is the capacity in tokens; 0 = the tokens of the rate.
 	Burst int64 `json:"burst,omitempty"`
@@ -78,11 +80,12 @@ var errLimit = errors.New(`a limit is RATE, and then any of burst TOKENS, max_de
 // ParseLimit reads the form of [Limit.String]. The service checks the rate itself.
 func ParseLimit(text string) (Limit, error) {
 	fields := strings.Fields(text)
-	if len(fields)%2 == 0 {
+	rate := rateFields(fields)
+	if rate == 0 || (len(fields)-rate)%2 != 0 {
 		return Limit{}, fmt.Errorf("%w, not %.100q", errLimit, text)
 	}
-	l := Limit{Rate: fields[0]}
-	for i := 1; i < len(fields); i += 2 {
+	l := Limit{Rate: strings.Join(fields[:rate], " ")}
+	for i := rate; i < len(fields); i += 2 {
 		if err := l.set(fields[i], fields[i+1]); err != nil {
 			return Limit{}, err
 		}
@@ -90,10 +93,23 @@ func ParseLimit(text string) (Limit, error) {
 	return l, nil
 }
 
+// rateFields returns how many fields are those of the rate: one, a quota with its calendar, or a number in
+// flight with its longest time.
+func rateFields(fields []string) int {
+	if len(fields) < 2 || fields[1] != "calendar" && fields[1] != "in" {
+		return min(len(fields), 1)
+	}
+	part := func(f string) bool { return f == "burst" || f == "max_debt" || f == "budget" }
+	if n := slices.IndexFunc(fields, part); n >= 0 {
+		return n
+	}
+	return len(fields)
+}
+
 // set reads a part of a limit that is not set yet.
 func (l *Limit) set(part, text string) error {
 	number, window, slash := strings.Cut(text, "/")
-	n, err := strconv.ParseInt(number, 10, 64)
+	n, err := strconv.ParseInt(strings.ReplaceAll(number, "_", ""), 10, 64)
 	switch {
 	case part == "budget" && (err != nil || n < 1 || !slash):
 		return fmt.Errorf("budget is %.100q; it must be tokens and a window, such as 5000/day", text)

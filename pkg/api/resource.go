@@ -47,6 +47,7 @@ type Entity struct {
 	Name      string            `json:"name,omitempty"`     // for people
 	Parent    Name              `json:"parent,omitempty"`   // ID of the parent; absent = none
 	Cascade   bool              `json:"cascade,omitempty"`  // the parent consumes with the entity
+	Plan      string            `json:"plan,omitempty"`     // whose limits the entity has, a name under plans of the configuration
 	Metadata  map[string]string `json:"metadata,omitempty"` // not interpreted
 	CreatedAt time.Time         `json:"created_at,omitzero"`
 	Disabled  bool              `json:"disabled,omitempty"` // see [Disabled]; not changed by a PUT of the entity
@@ -80,11 +81,17 @@ type EffectiveLimit struct {
 }
 
 // LimitsChange is the outcome of a PUT or a DELETE of limits.
-type LimitsChange struct {
-	Change[Limits]
+type LimitsChange = LimitingChange[Limits]
 
-	// Effective are the limits that decide for the subject of the limits, before and after the
-	// change. A resource or an entity that the subject leaves open has no limits of its own. Absent:
+// EntityChange is the outcome of a PUT of an entity, which may change its plan.
+type EntityChange = LimitingChange[Entity]
+
+// LimitingChange is the outcome of a change that may have an effect on limits.
+type LimitingChange[V any] struct {
+	Change[V]
+
+	// Effective are the limits that decide for the subject of the change, before and after
+	// it. A resource or an entity that the subject leaves open has no limits of its own. Absent:
 	// they are not known.
 	Effective *Effective `json:"effective,omitempty"`
 }

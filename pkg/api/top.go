@@ -6,12 +6,13 @@ import "time"
 const (
 	TopDenied  = "denied"  // the most decisions that the limit denied
 	TopBusiest = "busiest" // the most decisions that took from the limit, or charged it
+	TopShadow  = "shadow"  // the most decisions that the limit would have denied, of a rule in shadow mode or a shadow limit
 )
 
 // Top has the limits of entities with the most decisions of the last minute on the answering
 // replica.
 type Top struct {
-	By      string   `json:"by"`      // denied or busiest
+	By      string   `json:"by"`      // denied, busiest or shadow
 	Seconds int      `json:"seconds"` // the length of the time that the numbers cover
 	Items   []TopRow `json:"items"`   // the most decisions first
 }

@@ -12,6 +12,9 @@ type Usage struct {
 	// Used is by limit, net of refunds; below zero if refunds exceed consumption.
 	Used   map[string]Tokens `json:"used"`
 	Events int64             `json:"events,omitempty"` // number of records of the consumption; absent = not counted
+	// Budget has the tokens of the budget that a limit has for the window, as it is in force now. It is there
+	// where it was asked for.
+	Budget map[string]int64 `json:"budget,omitempty"`
 }
 
 // Window is the length of the time over which usage is summed, in UTC.

@@ -39,8 +39,8 @@ func (n *Namespace) ListEntities(ctx context.Context, parent api.Name, p Page) (
 }
 
 // PutEntity creates or replaces an entity. Its ETag, if any, is a condition like Options.IfMatch.
-func (n *Namespace) PutEntity(ctx context.Context, e api.Entity, o Options) (*api.Change[api.Entity], error) {
-	return send[api.Change[api.Entity]](ctx, n.client, http.MethodPut, entityPath(n.path, e.ID), nil, e, o)
+func (n *Namespace) PutEntity(ctx context.Context, e api.Entity, o Options) (*api.EntityChange, error) {
+	return send[api.EntityChange](ctx, n.client, http.MethodPut, entityPath(n.path, e.ID), nil, e, o)
 }
 
 // DeleteEntity deletes an entity and its limits.

@@ -9,7 +9,7 @@ import (
 
 // TopOf selects the limits of a top. The zero value selects the 20 with the most denials.
 type TopOf struct {
-	By        string // api.TopDenied or api.TopBusiest; "" = api.TopDenied
+	By        string // api.TopDenied, api.TopBusiest or api.TopShadow; "" = api.TopDenied
 	Namespace string // "" = every namespace
 	Resource  api.Name
 	Limit     string // name of limits; "" = every limit

@@ -15,10 +15,14 @@ type UsageOf struct {
 	Resource api.Name   // only of this resource; "" = of all
 	Window   api.Window // "" = api.Hour
 	From, To time.Time  // only windows that start at From or later, and before To; zero = without a bound
+	Budgets  bool       // with the budgets in force
 }
 
 func (u UsageOf) query(p Page) url.Values {
 	params := map[string]string{"entity": string(u.Entity), "resource": string(u.Resource), "window": string(u.Window)}
+	if u.Budgets {
+		params["budgets"] = "true"
+	}
 	return query(p, between(u.From, u.To, params))
 }
 

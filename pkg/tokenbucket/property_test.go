@@ -38,7 +38,7 @@ func genParams() *rapid.Generator[tokenbucket.Params] {
 	return rapid.Custom(func(t *rapid.T) tokenbucket.Params {
 		return tokenbucket.Params{
 			Capacity: millitokens(tokenbucket.MaxCapacity).Draw(t, "capacity"),
-			Amount:   millitokens(tokenbucket.MaxCapacity).Draw(t, "amount"),
+			Amount:   rapid.OneOf(millitokens(tokenbucket.MaxCapacity), millitokens(tokenbucket.MaxCapacity), rapid.Just(int64(0))).Draw(t, "amount"),
 			Period:   period.Draw(t, "period"),
 		}
 	})

@@ -79,7 +79,7 @@ var ErrParams = errors.New("invalid token bucket parameters")
 // see [Params.Validate]; the functions of this package do not check again.
 type Params struct {
 	Capacity int64 // greatest balance in millitokens, 1 to MaxCapacity
-	Amount   int64 // millitokens refilled in each Period, 1 to MaxCapacity
+	Amount   int64 // millitokens refilled in each Period, 0 to MaxCapacity; 0 = the bucket never refills
 	Period   int64 // milliseconds, MinPeriod to MaxPeriod
 }
 
@@ -88,8 +88,8 @@ func (p Params) Validate() error {
 	switch {
 	case p.Capacity < 1 || p.Capacity > MaxCapacity:
 		return fmt.Errorf("%w: capacity %d millitokens is not in 1 to %d", ErrParams, p.Capacity, int64(MaxCapacity))
-	case p.Amount < 1 || p.Amount > MaxCapacity:
-		return fmt.Errorf("%w: refill amount %d millitokens is not in 1 to %d", ErrParams, p.Amount, int64(MaxCapacity))
+	case p.Amount < 0 || p.Amount > MaxCapacity:
+		return fmt.Errorf("%w: refill amount %d millitokens is not in 0 to %d", ErrParams, p.Amount, int64(MaxCapacity))
 	case p.Period < MinPeriod || p.Period > MaxPeriod:
 		return fmt.Errorf("%w: refill period %d ms is not in %d to %d", ErrParams, p.Period, MinPeriod, int64(MaxPeriod))
 	}
@@ -305,12 +305,12 @@ func (b Bucket) Status(p Params, amount, now int64) Status {
 // Reparameterize returns the bucket under new parameters, with its use: see the package comment.
 // Refill up to now counts by the old ones. The remainder is dropped: it would be worth up to old
 // Period/new Period millitokens. A raised capacity adds the difference, less the use that is
-// carried.
+// carried. Use beyond [MaxCapacity] is not carried: no capacity shows it.
 func (b Bucket) Reparameterize(from, to Params, now int64) Bucket {
 	b = b.Refill(from, now)
 	use := from.Capacity + b.Carried - b.Tokens // rule: a raise does not add carried use
 	tokens := min(to.Capacity, max(b.Tokens, to.Capacity-use))
-	return Bucket{Tokens: tokens, Refilled: b.Refilled, Carried: tokens + use - to.Capacity}
+	return Bucket{Tokens: tokens, Refilled: b.Refilled, Carried: min(tokens+use-to.Capacity, MaxCapacity)}
 }
 
 // distance returns to − from, which must not be negative, for any two int64.

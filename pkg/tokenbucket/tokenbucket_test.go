@@ -445,12 +445,12 @@ func TestValidate(t *testing.T) {
 			"invalid token bucket parameters: capacity 1000000000000001 millitokens is not in 1 to 1000000000000000",
 		},
 		{
-			"no refill", with(func(p *tokenbucket.Params) { p.Amount = 0 }),
-			"invalid token bucket parameters: refill amount 0 millitokens is not in 1 to 1000000000000000",
+			"less than no refill", with(func(p *tokenbucket.Params) { p.Amount = -1 }),
+			"invalid token bucket parameters: refill amount -1 millitokens is not in 0 to 1000000000000000",
 		},
 		{
 			"too much refill", with(func(p *tokenbucket.Params) { p.Amount = tokenbucket.MaxCapacity + 1 }),
-			"invalid token bucket parameters: refill amount 1000000000000001 millitokens is not in 1 to 1000000000000000",
+			"invalid token bucket parameters: refill amount 1000000000000001 millitokens is not in 0 to 1000000000000000",
 		},
 		{
 			"too short", with(func(p *tokenbucket.Params) { p.Period = 999 }),
@@ -474,5 +474,16 @@ func TestValidate(t *testing.T) {
 				t.Errorf("Validate: got %q, want %q", err, tt.want)
 			}
 		})
+	}
+}
+
+// A crash may leave a bucket that carries the greatest use that there is, beside its capacity. A smaller
+// capacity then carries no more.
+func TestCarriedUseIsBounded(t *testing.T) {
+	from := tokenbucket.Params{Capacity: 200_000, Amount: 1000, Period: 60_000}
+	to := tokenbucket.Params{Capacity: 1000, Amount: 1000, Period: 60_000}
+	b := tokenbucket.Bucket{Carried: tokenbucket.MaxCapacity}.Reparameterize(from, to, 0)
+	if b.Carried != tokenbucket.MaxCapacity || b.Tokens != 0 {
+		t.Errorf("the bucket is %+v", b)
 	}
 }

@@ -177,17 +177,17 @@ func (p *Plan) defines(c *Change) bool {
 	return true
 }
 
-// noteLimits is note, and keeps the limits that decide before and after the change: as the check before all
+// noteEffect is note, and keeps the limits that decide before and after the change: as the check before all
 // changes found them, which come in no order.
-func (p *Plan) noteLimits(c *Change) func(*api.LimitsChange, error) error {
-	return func(change *api.LimitsChange, err error) error {
+func noteEffect[V any](p *Plan, c *Change) func(*api.LimitingChange[V], error) error {
+	return func(change *api.LimitingChange[V], err error) error {
 		if err != nil {
 			return err
 		}
 		if c.Effective == nil {
 			c.Effective = change.Effective
 		}
-		return note[api.Limits](p)(&change.Change, nil)
+		return note[V](p)(&change.Change, nil)
 	}
 }
 
@@ -200,11 +200,11 @@ func (p *Plan) send(ctx context.Context, c *Change, o client.Options) error {
 	case c.Result == api.Deleted && c.Ref.Kind == limiter.RefEntity:
 		err = note[api.Entity](p)(p.namespace.DeleteEntity(ctx, api.Name(c.Ref.Entity), o))
 	case c.Result == api.Deleted:
-		err = p.noteLimits(c)(p.namespace.DeleteLimits(ctx, limitsOf(c.Ref), o))
+		err = noteEffect[api.Limits](p, c)(p.namespace.DeleteLimits(ctx, limitsOf(c.Ref), o))
 	case c.after.Entity != nil:
-		err = note[api.Entity](p)(p.namespace.PutEntity(ctx, *c.after.Entity, o))
+		err = noteEffect[api.Entity](p, c)(p.namespace.PutEntity(ctx, *c.after.Entity, o))
 	default:
-		err = p.noteLimits(c)(p.namespace.PutLimits(ctx, limitsOf(c.Ref), *c.after.Limits, o))
+		err = noteEffect[api.Limits](p, c)(p.namespace.PutLimits(ctx, limitsOf(c.Ref), *c.after.Limits, o))
 	}
 	switch {
 	case err == nil, c.Result == api.Deleted && isNotFound(err):

@@ -165,7 +165,10 @@ func (v *inventory) savePart(ctx context.Context, n *client.Namespace, p *part) 
 		change, err = n.DeleteEntity(ctx, api.Name(p.id), o)
 	} else {
 		e := api.Entity{ID: api.Name(p.id), Name: "inventory of manifest " + v.name, Parent: Root, Metadata: p.records}
-		change, err = n.PutEntity(ctx, e, o)
+		var put *api.EntityChange
+		if put, err = n.PutEntity(ctx, e, o); err == nil {
+			change = &put.Change
+		}
 	}
 	if isPrecondition(err) {
 		return fmt.Errorf("another apply of manifest %s runs, or ran meanwhile: run the command again: %w", v.name, err)

@@ -157,6 +157,7 @@ func entityFields(e *api.Entity) []yamlcfg.Field {
 	return []yamlcfg.Field{
 		{Name: "name", Read: yamlcfg.Text(&e.Name).Decode},
 		{Name: "parent", Read: func(n yamlcfg.Node) { name(n, &e.Parent) }},
+		{Name: "plan", Read: yamlcfg.Text(&e.Plan).Decode},
 		{Name: "cascade", Read: yamlcfg.Bool(&e.Cascade).Decode},
 		{Name: "metadata", Read: func(n yamlcfg.Node) {
 			e.Metadata = map[string]string{}

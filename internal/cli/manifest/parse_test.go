@@ -14,9 +14,9 @@ import (
 func TestMistakes(t *testing.T) {
 	for name, test := range map[string]struct{ file, want string }{
 		"key":           {"limts: {}", `m.yaml:1: limts: unknown key "limts"; did you mean "limits"? (known here: manifest, namespace, limits, items)`},
-		"key of entity": {"limits:\n  entities:\n    a: {parnet: b}", `m.yaml:3: limits.entities.a.parnet: unknown key "parnet"; did you mean "parent"? (known here: name, parent, cascade, metadata, limits)`},
+		"key of entity": {"limits:\n  entities:\n    a: {parnet: b}", `m.yaml:3: limits.entities.a.parnet: unknown key "parnet"; did you mean "parent"? (known here: name, parent, plan, cascade, metadata, limits)`},
 		"rate":          {"limits: {system: {rpm: 5}}", `m.yaml:1: limits.system.rpm: must be a rate, such as 100/minute, 5/30s or 1000/day, or unlimited: a rate needs a period: write 5/minute`},
-		"budget":        {"limits: {system: {rpm: {rate: 5/day, budget: {week: 5}}}}", `m.yaml:1: limits.system.rpm.budget.week: unknown key "week" (known here: hour, day, month)`},
+		"budget":        {"limits: {system: {rpm: {rate: 5/day, budget: {week: 5}}}}", `m.yaml:1: limits.system.rpm.budget.week: unknown key "week" (known here: hour, day, month, deny)`},
 		"no limit":      {"limits: {system: {}}", `m.yaml:1: limits.system: has no limit: give one, such as rpm: 600/minute, or leave it out`},
 		"twice":         {"items:\n- {id: a}\n---\n- {id: a}", `m.yaml:4: [0]: entity a stands at m.yaml:2 already: remove one`},
 		"cascade":       {"- {id: a, cascade: true}", `m.yaml:1: [0]: cascade is true, and there is no parent that could consume: give parent too`},

@@ -26,6 +26,7 @@ type File struct {
 type Case struct {
 	Name  string
 	Line  int
+	Begin time.Time // of the first step; zero = 2026-01-01, 00:00 UTC
 	Steps []Step
 }
 
@@ -72,6 +73,13 @@ func (f *File) readCase(n yamlcfg.Node) {
 	c := Case{Line: n.Line()}
 	n.Fields(
 		yamlcfg.Field{Name: "name", Read: yamlcfg.Name(&c.Name).Decode},
+		yamlcfg.Field{Name: "begin", Read: func(n yamlcfg.Node) {
+			begin, err := time.Parse(time.RFC3339, n.Raw())
+			if err != nil {
+				n.Failf("must be a time such as 2026-03-29T00:00:00+01:00, not %s", n.Describe())
+			}
+			c.Begin = begin
+		}},
 		yamlcfg.Field{Name: "steps", Read: func(n yamlcfg.Node) {
 			n.Items(func(n yamlcfg.Node) { c.Steps = append(c.Steps, readStep(n)) })
 		}},

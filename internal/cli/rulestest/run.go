@@ -45,7 +45,7 @@ type Mismatch struct {
 // Reservation stands for the ID of the last reservation of the case, in a call.
 const Reservation = "${reservation}"
 
-// start is when every case begins. Buckets of whole days begin with it.
+// start is when a case begins, unless it says when.
 func start() time.Time { return time.Date(2026, time.January, 1, 0, 0, 0, 0, time.UTC) }
 
 // Run runs the cases of a file, one after the other.
@@ -63,6 +63,7 @@ func (f *File) Run(ctx context.Context, cfg *config.Config) ([]Result, error) {
 
 // player is a service in memory, and its time. The store asks for the time in the background too.
 type player struct {
+	start       time.Time
 	advanced    atomic.Int64 // nanoseconds since the start
 	handler     http.Handler
 	reservation string // ID of the last one
@@ -72,7 +73,10 @@ type player struct {
 func (p *player) at() time.Duration { return time.Duration(p.advanced.Load()) }
 
 func runCase(ctx context.Context, cfg *config.Config, c *Case) (r Result, err error) {
-	p := &player{}
+	p := &player{start: start()}
+	if !c.Begin.IsZero() {
+		p.start = c.Begin
+	}
 	stop, err := p.open(ctx, cfg)
 	if err != nil {
 		return r, err
@@ -89,7 +93,7 @@ func runCase(ctx context.Context, cfg *config.Config, c *Case) (r Result, err er
 
 // open makes the service of a configuration. stop ends it.
 func (p *player) open(ctx context.Context, cfg *config.Config) (stop func() error, err error) {
-	clock := func() time.Time { return start().Add(p.at()) }
+	clock := func() time.Time { return p.start.Add(p.at()) }
 	store := embedded.New(embedded.Config{Now: clock})
 	stop = func() error { return store.Close(context.WithoutCancel(ctx)) }
 	defer func() {
@@ -113,7 +117,7 @@ func (p *player) open(ctx context.Context, cfg *config.Config) (stop func() erro
 		return stop, err
 	}
 	service, err := rls.New(rls.Config{Decider: books, Settler: books, Now: clock, Options: rls.Options{
-		Keyring: ring, Lifetime: cfg.Reservation.TTL, UnmatchedDeny: cfg.DenyUnknown,
+		Keyring: ring, Lifetime: cfg.Reservation.TTL, UnmatchedDeny: cfg.DenyUnknown, Body: cfg.Body,
 		OnUnavailable: cfg.Static.OnUnavailable, JSON: rls.JSONOptions{Refunds: true, Charges: true},
 	}})
 	if err != nil {

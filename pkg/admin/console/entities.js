@@ -94,7 +94,7 @@ async function read(id, part, on, change) {
 
 function facts(entity) {
   if (!entity) return [make("dt", {}, "stored"), make("dd", {}, "no: a parent is one of the file or of a rule")];
-  const all = [["name", entity.name], ["parent", nameText(entity.parent)], ["cascade", entity.cascade ? "its parent consumes too" : ""],
+  const all = [["name", entity.name], ["parent", nameText(entity.parent)], ["cascade", entity.cascade ? "its parent consumes too" : ""], ["plan", entity.plan],
     ...Object.entries(entity.metadata || {}), ["created", entity.created_at]];
   return all.filter(([, value]) => value).flatMap(([name, value]) => [make("dt", {}, name), make("dd", {}, String(value))]);
 }

@@ -53,7 +53,7 @@ func (a balances) adjust(c *call, kind limiter.AdjustKind) (any, error) {
 			return nil, err
 		}
 		if found != nil { // the ordinary one may be newer than the list
-			adjustment.Bucket.Variant = found.Key.Variant
+			adjustment.Bucket = found.Key
 		}
 	}
 	done, err := a.buckets.AdjustBucket(c.ctx(), now, adjustment)

@@ -13,9 +13,9 @@ type Store = limiter.Control
 
 // Activity is the decisions of the service.
 type Activity struct {
-	Denied, Busiest *TopCounter             // limits by decisions; nil = not counted
-	Decided         func() map[string]int64 // descriptors since Since, by result; nil = not counted
-	Since           time.Time
+	Denied, Busiest, Shadow *TopCounter             // limits by decisions; nil = not counted
+	Decided                 func() map[string]int64 // descriptors since Since, by result; nil = not counted
+	Since                   time.Time
 }
 
 // Config configures an [API]. Now is required.
@@ -38,6 +38,10 @@ type Sources struct {
 	Effective func(ctx context.Context, namespace, entity, resource string, changes ...limiter.Stored) ([]limiter.EffectiveLimit, error)
 	// Names returns the names of limits in the configuration: of its levels, plans and rules.
 	Names func() map[string]bool
+	// Budgets returns those of the configuration.
+	Budgets func() *limiter.BudgetSet
+	// Plans returns the names of the plans of the configuration.
+	Plans func() []string
 }
 
 // API has the endpoints of administration.

@@ -1,7 +1,6 @@
 package controlapi
 
 import (
-	"fmt"
 	"net/http"
 	"time"
 
@@ -31,6 +30,9 @@ func (a balances) detailed(c *call, now time.Time, b *limiter.BucketState) *api.
 	}
 	for i := range b.Limits {
 		out.Limits[i].FullAt = b.Limits[i].FullAt(now)
+		if l := b.Limits[i].Limit; out.Window != nil && b.Limits[i].Tokens < l.Capacity*limiter.Milli {
+			out.Limits[i].FullAt = out.Window.End
+		}
 	}
 	return out
 }
@@ -51,7 +53,10 @@ func (a balances) setSources(c *call, of limiter.BucketKey, out *api.Bucket) {
 	for i := range out.Limits {
 		for _, l := range effective {
 			if l.Limit.Name == out.Limits[i].Name {
-				out.Limits[i].Source = l.Source.String()
+				out.Limits[i].Source = l.From()
+				if out.Window != nil && l.Limit.Windowed() {
+					out.Limits[i].Limit = LimitJSON(l.Limit)
+				}
 			}
 		}
 	}
@@ -77,18 +82,23 @@ func (a balances) named(namespace string, buckets []limiter.BucketState) []api.B
 	return out
 }
 
-func variantText(v uint64) string { return fmt.Sprintf("%016x", v) }
-
 // bucketOf returns a bucket as JSON.
 func bucketOf(b *limiter.BucketState) *api.Bucket {
 	out := &api.Bucket{
 		Entity: api.Name(b.Key.Entity), Resource: api.Name(b.Key.Resource), Shadow: b.Key.Shadow(), Limits: make([]api.BucketLimit, len(b.Limits)),
 	}
-	if b.Key.Variant != 0 {
-		out.Variant = variantText(b.Key.Variant)
+	if text := b.Key.VariantText(); text != api.OrdinaryVariant {
+		out.Variant = text
+	}
+	windowed := b.Key.Window != limiter.Window{}
+	if windowed {
+		out.Window = &api.BucketWindow{Start: time.Unix(b.Key.Window.Start, 0).UTC(), End: time.Unix(b.Key.Window.End, 0).UTC()}
 	}
 	for i, l := range b.Limits {
 		out.Limits[i] = api.BucketLimit{Name: l.Limit.Name, Limit: LimitJSON(l.Limit)}
+		if windowed { // which quota it is of is not known here
+			out.Limits[i].Limit = api.Limit{Rate: api.QuotaUntil(l.Limit.Capacity, out.Window.End)}
+		}
 		if tokens := api.Tokens(l.Tokens); !l.Limit.Unlimited {
 			out.Limits[i].Available, out.Limits[i].Leased = &tokens, api.Tokens(l.Leased)
 		}

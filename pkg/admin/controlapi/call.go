@@ -71,9 +71,9 @@ func (c *call) page() (limiter.Page, error) {
 }
 
 // listOf returns a page of records as JSON, or the error of its read.
-func listOf[S, V any](page limiter.PageOf[S], err error, of func(*S) V) (any, error) {
+func listOf[S, V any](page limiter.PageOf[S], err error, of func(*S) V) (api.List[V], error) {
 	if err != nil {
-		return nil, err
+		return api.List[V]{}, err
 	}
 	list := api.List[V]{Items: make([]V, 0, len(page.Items)), Next: page.Next}
 	for i := range page.Items {

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"net/http"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
@@ -32,17 +31,15 @@ func (w *wanted) key(namespace string) (limiter.BucketKey, error) {
 	if w.variant == "" {
 		return key, nil
 	}
-	n, err := strconv.ParseUint(w.variant, 16, 64)
-	if err != nil || len(w.variant) != len(api.OrdinaryVariant) {
+	if key.ParseVariant(w.variant) != nil {
 		return key, invalid("the variant is %.100q; it must be 16 hexadecimal digits, as the list of buckets has it, or %s for the ordinary bucket", w.variant, api.OrdinaryVariant)
 	}
-	key.Variant = n
 	return key, nil
 }
 
 // fits reports whether a bucket may be the wanted one.
 func (w *wanted) fits(b *limiter.BucketState) bool {
-	return (w.variant == "" || w.variant == variantText(b.Key.Variant)) &&
+	return (w.variant == "" || w.variant == b.Key.VariantText()) &&
 		(w.limit == "" || slices.ContainsFunc(b.Limits, func(l limiter.LimitState) bool { return l.Limit.Name == w.limit }))
 }
 
@@ -54,8 +51,8 @@ func (a balances) meant(c *call, now time.Time, w *wanted) (*limiter.BucketState
 	if err != nil {
 		return nil, err
 	}
-	if w.variant == "" { // a bucket of a shadow rule denies no call, and needs its variant
-		all = slices.DeleteFunc(all, func(b limiter.BucketState) bool { return b.Key.Shadow() })
+	if w.variant == "" { // a bucket of a shadow rule or of a window that is over denies no call, and needs its variant
+		all = slices.DeleteFunc(all, func(b limiter.BucketState) bool { return b.Key.Shadow() || b.Key.Window.Over(now) })
 	}
 	fitting := slices.DeleteFunc(slices.Clone(all), func(b limiter.BucketState) bool { return !w.fits(&b) })
 	switch {
@@ -80,7 +77,7 @@ func (a balances) some(c *call, now time.Time, f limiter.BucketFilter) ([]limite
 // ambiguous refuses a request that several buckets fit, and names them.
 func (a balances) ambiguous(c *call, w *wanted, fitting []limiter.BucketState) error {
 	slices.SortFunc(fitting, func(a, b limiter.BucketState) int {
-		return strings.Compare(variantText(a.Key.Variant), variantText(b.Key.Variant))
+		return strings.Compare(a.Key.VariantText(), b.Key.VariantText())
 	})
 	more := ""
 	if n := len(fitting); n > maxChoices {
@@ -90,10 +87,8 @@ func (a balances) ambiguous(c *call, w *wanted, fitting []limiter.BucketState) e
 	texts := make([]string, len(choices))
 	for i := range choices {
 		b := &choices[i]
-		if b.Variant == "" {
-			b.Variant = api.OrdinaryVariant
-			a.setSources(c, fitting[i].Key, b)
-		}
+		b.Variant = fitting[i].Key.VariantText()
+		a.setSources(c, fitting[i].Key, b)
 		texts[i] = choiceText(b)
 	}
 	p := problem(http.StatusConflict, api.Ambiguous, fmt.Sprintf("entity %s has several buckets for resource %s in namespace %s: say which by its variant: %s%s",
@@ -145,7 +140,7 @@ func (a balances) none(c *call, w *wanted) error {
 
 // variantsOf names the variants of buckets.
 func variantsOf(all []limiter.BucketState) string {
-	return someOf(all, func(b *limiter.BucketState) string { return variantText(b.Key.Variant) })
+	return someOf(all, func(b *limiter.BucketState) string { return b.Key.VariantText() })
 }
 
 // resourcesOf names the resources of buckets.

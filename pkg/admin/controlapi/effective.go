@@ -1,6 +1,7 @@
 package controlapi
 
 import (
+	"cmp"
 	"maps"
 	"net/http"
 	"slices"
@@ -25,33 +26,38 @@ func (a *API) effective(c *call) (any, error) {
 func effectiveOf(all []limiter.EffectiveLimit) []api.EffectiveLimit {
 	out := make([]api.EffectiveLimit, len(all))
 	for i, l := range all {
-		out[i] = api.EffectiveLimit{Name: l.Limit.Name, Limit: LimitJSON(l.Limit), Source: l.Source.String()}
+		out[i] = api.EffectiveLimit{Name: l.Limit.Name, Limit: LimitJSON(l.Limit), Source: l.From()}
 	}
 	return out
 }
 
 // limitsChange returns the outcome of an edit of limits, with the limits that decide before and after it.
 func (a *API) limitsChange(c *call, ref limiter.Ref, done limiter.Edited, dry bool) (any, error) {
-	out := api.LimitsChange{Change: changeOf(c, done, dry, func(r limiter.Record) *api.Limits { return limitsOf(ref, r) })}
-	before, errBefore := a.effectiveWith(c, ref, done.Before)
-	after, errAfter := a.effectiveWith(c, ref, done.After)
-	if errBefore == nil && errAfter == nil && before != nil { // else the change is made, and its effect is not known
-		out.Effective = &api.Effective{Before: before, After: after}
+	change := changeOf(c, done, dry, func(r limiter.Record) *api.Limits { return limitsOf(ref, r) })
+	return api.LimitsChange{Change: change, Effective: a.cfg.Sources.effects(c, ref, done)}, nil
+}
+
+// effects returns the limits that decide before and after an edit; nil = they are not known.
+func (s Sources) effects(c *call, ref limiter.Ref, done limiter.Edited) *api.Effective {
+	before, errBefore := s.effectiveWith(c, ref, done.Before)
+	after, errAfter := s.effectiveWith(c, ref, done.After)
+	if errBefore != nil || errAfter != nil || before == nil { // the change is made, and its effect is not known
+		return nil
 	}
-	return out, nil
+	return &api.Effective{Before: before, After: after}
 }
 
 // effectiveWith returns the limits that decide for the subject of a ref with a record at it; nil = they
 // are not known.
-func (a *API) effectiveWith(c *call, ref limiter.Ref, r limiter.Record) ([]api.EffectiveLimit, error) {
-	if a.cfg.Sources.Effective == nil {
+func (s Sources) effectiveWith(c *call, ref limiter.Ref, r limiter.Record) ([]api.EffectiveLimit, error) {
+	if s.Effective == nil {
 		return nil, nil
 	}
 	resource := ref.Resource
 	if resource == limiter.DefaultResource {
 		resource = ""
 	}
-	all, err := a.cfg.Sources.Effective(c.ctx(), c.namespace(), ref.Entity, resource, limiter.Stored{Ref: ref, Record: r})
+	all, err := s.Effective(c.ctx(), c.namespace(), ref.Entity, resource, limiter.Stored{Ref: ref, Record: r})
 	if err != nil {
 		return nil, err
 	}
@@ -67,7 +73,9 @@ func (a *API) checkNames(c *call, ref limiter.Ref, limits *limiter.Limits) error
 	known := maps.Clone(a.cfg.Sources.Names())
 	var unknown []string
 	for i := range limits.Len() {
-		if name := limits.At(i).Name; !known[name] {
+		l := limits.At(i)
+		name := cmp.Or(limiter.TriedBeside(l.Name), l.Name)
+		if budget := l.IsQuota() && known[l.Calendar.BudgetOf(name)]; !known[name] && !budget {
 			unknown = append(unknown, name)
 		}
 	}

@@ -1,7 +1,10 @@
 package controlapi
 
 import (
+	"cmp"
 	"net/http"
+	"slices"
+	"strings"
 
 	"github.com/ratelimit/ratelimit/pkg/admin"
 	"github.com/ratelimit/ratelimit/pkg/api"
@@ -25,8 +28,8 @@ func (a *API) entityEndpoints() []endpoint {
 			summary: "Read an entity", run: getEntity,
 		},
 		{
-			method: http.MethodPut, path: entityPath, role: admin.RoleAdminister, result: api.Change[api.Entity]{}, body: api.Entity{},
-			query:   []param{dryRun()},
+			method: http.MethodPut, path: entityPath, role: admin.RoleAdminister, result: api.EntityChange{}, body: api.Entity{},
+			query:   []param{dryRun(), {"allowNew", "true allows a plan that the configuration does not have"}},
 			summary: "Create or replace an entity", run: a.putEntity,
 		},
 		{
@@ -71,15 +74,47 @@ func (a *API) putEntity(c *call) (any, error) {
 	if body.ID != "" && string(body.ID) != id {
 		return nil, invalid("the member id is %s; the path says %s", body.ID, api.Name(id))
 	}
-	e := limiter.Entity{ID: id, Name: body.Name, Parent: string(body.Parent), Cascade: body.Cascade, Metadata: body.Metadata}
+	e := limiter.Entity{ID: id, Name: body.Name, Parent: string(body.Parent), Cascade: body.Cascade, Plan: body.Plan, Metadata: body.Metadata}
 	if e.Cascade && e.Parent == "" {
 		return nil, invalid("the member cascade is true, and there is no parent that could consume: give parent too")
+	}
+	if err := checkNotKind(id); err != nil {
+		return nil, err
+	}
+	if err := a.cfg.Sources.checkPlan(c, e.Plan); err != nil {
+		return nil, err
 	}
 	done, dry, err := c.edit(a.cfg.Now(), limiter.EntityRef(id), limiter.Record{Entity: &e, Disabled: body.Disabled}, body.ETag)
 	if err != nil {
 		return nil, err
 	}
-	return changeOf(c, done, dry, entityOf), nil
+	out := api.EntityChange{Change: changeOf(c, done, dry, entityOf)}
+	if done.Before.Entity == nil && e.Plan != "" || done.Before.Entity != nil && done.Before.Entity.Plan != e.Plan {
+		out.Effective = a.cfg.Sources.effects(c, limiter.EntityRef(id), done)
+	}
+	return out, nil
+}
+
+// checkNotKind refuses the name of a kind of entities.
+func checkNotKind(id string) error {
+	if strings.HasSuffix(id, "*") {
+		return invalid("%s is a kind of entities, whose plan and limits stand in the configuration, under limits.entities: name one entity", api.Name(id))
+	}
+	return nil
+}
+
+// checkPlan refuses a plan that the configuration does not have: an entity would have no limit of it.
+func (s Sources) checkPlan(c *call, plan string) error {
+	allowed, err := c.flag("allowNew")
+	if err != nil || allowed || plan == "" || s.Plans == nil {
+		return err
+	}
+	plans := s.Plans()
+	if slices.Contains(plans, plan) {
+		return nil
+	}
+	there := cmp.Or(strings.Join(plans, ", "), "none")
+	return invalid("the configuration has no plan %s; there is %s: correct the name, or allow a new one (--allow-new, or the parameter allowNew=true)", api.Name(plan), there)
 }
 
 func (a *API) deleteEntity(c *call) (any, error) {
@@ -98,7 +133,7 @@ func (a *API) deleteEntity(c *call) (any, error) {
 func entityOf(r limiter.Record) *api.Entity {
 	e := r.Entity
 	return &api.Entity{
-		ID: api.Name(e.ID), Name: e.Name, Parent: api.Name(e.Parent), Cascade: e.Cascade,
+		ID: api.Name(e.ID), Name: e.Name, Parent: api.Name(e.Parent), Cascade: e.Cascade, Plan: e.Plan,
 		Metadata: e.Metadata, CreatedAt: e.CreatedAt, Disabled: r.Disabled, ETag: etagOf(r),
 	}
 }

@@ -10,8 +10,9 @@ func LimitJSON(l limiter.Limit) api.Limit {
 	if l.Unlimited {
 		return api.Limit{Rate: l.String()}
 	}
-	out := api.Limit{Rate: l.WithBurst(l.RefillAmount).String()}
-	if l.Capacity != l.RefillAmount {
+	out := api.Limit{Rate: l.String()}
+	if !l.Windowed() && l.Capacity != l.RefillAmount {
+		out.Rate = l.WithBurst(l.RefillAmount).String()
 		out.Burst = l.Capacity
 	}
 	if debt := max(l.MaxDebt, 0); l.MaxDebt != 0 { // limiter.NoDebt is 0 in JSON

@@ -121,6 +121,9 @@ func (a *API) putLimits(c *call, ref limiter.Ref) (any, error) {
 	if after.Empty() {
 		return nil, invalid("the member limits has no limit: use DELETE to have none")
 	}
+	if err := checkNotKind(ref.Entity); err != nil {
+		return nil, err
+	}
 	if err := a.checkNames(c, ref, after.Limits); err != nil {
 		return nil, err
 	}
@@ -216,6 +219,12 @@ func limitOf(name string, in api.Limit) (limiter.Limit, error) {
 		return l, invalid("limit %s: %v", name, err)
 	case l.Unlimited && (in.Burst != 0 || in.MaxDebt != nil):
 		return l, invalid("limit %s: an unlimited one has neither burst nor max_debt", name)
+	case l.AdmitsNothing() && (in.Burst != 0 || in.MaxDebt != nil):
+		return l, invalid("limit %s: a rate of 0 admits nothing, and has neither burst nor max_debt", name)
+	case l.IsInFlight() && (in.Burst != 0 || in.MaxDebt != nil || len(in.Budget) > 0):
+		return l, invalid("limit %s: a limit in flight has neither burst nor max_debt nor budget", name)
+	case l.IsQuota() && in.Burst != 0:
+		return l, invalid("limit %s: a quota is the most of its window, and has no burst", name)
 	case in.Burst < 0 || in.MaxDebt != nil && *in.MaxDebt < 0:
 		return l, invalid("limit %s: burst and max_debt are numbers of tokens, 0 or more", name)
 	}

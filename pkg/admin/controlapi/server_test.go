@@ -44,10 +44,16 @@ func newServer(t *testing.T, store controlapi.Store) *server {
 	usage, _ := store.(limiter.Usage)
 	denied := controlapi.NewTopCounter()
 	activity := controlapi.Activity{
-		Denied: denied, Busiest: controlapi.NewTopCounter(), Since: time.Unix(1, 0),
+		Denied: denied, Busiest: controlapi.NewTopCounter(), Shadow: controlapi.NewTopCounter(), Since: time.Unix(1, 0),
 		Decided: func() map[string]int64 { return map[string]int64{"allowed": 7, "denied": 0} },
 	}
-	a, err := controlapi.New(controlapi.Config{Store: store, Buckets: buckets, Usage: usage, Now: time.Now, Status: api.Status{Version: "1", Store: "embedded", Can: can}, Activity: activity})
+	inFile, err := limiter.NewBudgets(limiter.Budget{Limit: "l", Window: limiter.UsageDay, Tokens: 20})
+	if err != nil {
+		t.Fatal(err)
+	}
+	budgets := limiter.NewBudgetSet(map[limiter.Ref]*limiter.Budgets{limiter.SystemLimitsRef(): inFile})
+	sources := controlapi.Sources{Budgets: func() *limiter.BudgetSet { return budgets }}
+	a, err := controlapi.New(controlapi.Config{Sources: sources, Store: store, Buckets: buckets, Usage: usage, Now: time.Now, Status: api.Status{Version: "1", Store: "embedded", Can: can}, Activity: activity})
 	if err != nil {
 		t.Fatal(err)
 	}

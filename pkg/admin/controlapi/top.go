@@ -24,7 +24,7 @@ func (a observer) endpoints() []endpoint {
 		{
 			method: http.MethodGet, path: "/v1/top", role: admin.RoleRead, result: api.Top{},
 			query: []param{
-				{"by", "denied: the most denials; busiest: the most decisions that took or charged. denied without it"},
+				{"by", "denied: the most denials; busiest: the most decisions that took or charged; shadow: the most denials if limits in shadow mode were in force. denied without it"},
 				{"namespace", "only of this namespace"},
 				{"resource", "only for this resource"},
 				{"limit", "only of limits of this name"},
@@ -46,8 +46,10 @@ func (a observer) top(c *call) (any, error) {
 	case "", api.TopDenied:
 	case api.TopBusiest:
 		by, counter = text, a.activity.Busiest
+	case api.TopShadow:
+		by, counter = text, a.activity.Shadow
 	default:
-		return nil, invalid("the parameter by is %.100q; it must be %s or %s", text, api.TopDenied, api.TopBusiest)
+		return nil, invalid("the parameter by is %.100q; it must be %s, %s or %s", text, api.TopDenied, api.TopBusiest, api.TopShadow)
 	}
 	if counter == nil {
 		return nil, errNoActivity()

@@ -54,7 +54,7 @@ func TestTop(t *testing.T) {
 func TestTopRefuses(t *testing.T) {
 	s := newServer(t, nil)
 	for query, want := range map[string]string{
-		"?by=tokens":    `the parameter by is "tokens"; it must be denied or busiest`,
+		"?by=tokens":    `the parameter by is "tokens"; it must be denied, busiest or shadow`,
 		"?size=0":       `the parameter size is "0"; it must be 1 to 1000`,
 		"?size=many":    "it must be 1 to 1000",
 		"?entity=key/a": `unknown parameter "entity"`,

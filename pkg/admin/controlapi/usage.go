@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"net/http"
+	"slices"
 	"time"
 
 	"github.com/ratelimit/ratelimit/pkg/admin"
@@ -15,14 +16,16 @@ const usagePath = namespacePath + "/usage"
 
 // usageReader answers requests for usage.
 type usageReader struct {
-	usage limiter.Usage // nil = the service keeps none
+	usage   limiter.Usage             // nil = the service keeps none
+	store   Store                     // of stored budgets; nil = there are none
+	budgets func() *limiter.BudgetSet // of the configuration; nil = they are not known
 }
 
 func newUsageReader(cfg *Config) usageReader {
 	if !cfg.Status.Can.Usage {
 		return usageReader{}
 	}
-	return usageReader{cfg.Usage}
+	return usageReader{cfg.Usage, cfg.Store, cfg.Sources.Budgets}
 }
 
 func (a usageReader) endpoints() []endpoint {
@@ -35,7 +38,7 @@ func (a usageReader) endpoints() []endpoint {
 	}
 	return []endpoint{
 		{
-			method: http.MethodGet, path: usagePath, role: admin.RoleRead, result: api.List[api.Usage]{}, query: pageParams(filter...),
+			method: http.MethodGet, path: usagePath, role: admin.RoleRead, result: api.List[api.Usage]{}, query: pageParams(slices.Concat(filter, []param{{"budgets", "true adds the budgets that are in force now"}})...),
 			summary: "List usage by hour, day or month", run: a.list,
 		},
 		{
@@ -78,8 +81,53 @@ func (a usageReader) list(c *call) (any, error) {
 	if err != nil {
 		return nil, err
 	}
+	budgets, err := c.flag("budgets")
+	if err != nil {
+		return nil, err
+	}
 	page, err := a.usage.ListUsage(c.ctx(), c.namespace(), f, p)
-	return listOf(page, err, usageOf)
+	list, err := listOf(page, err, usageOf)
+	if err == nil && budgets {
+		err = a.addBudgets(c, f.Window, list.Items)
+	}
+	return list, err
+}
+
+// addBudgets adds the budgets of limits that were used. Each place of stored limits is read once.
+func (a usageReader) addBudgets(c *call, w limiter.UsageWindow, all []api.Usage) error {
+	var set *limiter.BudgetSet
+	if a.budgets != nil {
+		set = a.budgets()
+	}
+	read := make(map[limiter.Ref]limiter.StoredBudgetLimits)
+	for i := range all {
+		u := &all[i]
+		var stored limiter.StoredBudgets
+		for k, ref := range limiter.BudgetPlaces(string(u.Entity), string(u.Resource)) {
+			at, known := read[ref]
+			if !known && a.store != nil {
+				r, err := a.store.Get(c.ctx(), c.namespace(), ref)
+				if err != nil {
+					return err
+				}
+				at = limiter.StoredBudgetLimits{Limits: r.Limits, Budgets: r.Budgets}
+				read[ref] = at
+			}
+			stored[k] = at
+		}
+		of := limiter.BudgetBucket{Namespace: c.namespace(), Entity: string(u.Entity), Resource: string(u.Resource)}
+		for limit := range u.Used {
+			b, ok := set.Of(&of, limit, w, &stored)
+			if !ok {
+				continue
+			}
+			if u.Budget == nil {
+				u.Budget = make(map[string]int64)
+			}
+			u.Budget[limit] = b.Tokens
+		}
+	}
+	return nil
 }
 
 func usageOf(u *limiter.UsageSnapshot) api.Usage {

@@ -56,6 +56,31 @@ func TestUsage(t *testing.T) {
 	}
 }
 
+// A budget is that of the most specific level, stored before file. It is shown where it is asked for.
+func TestUsageBesideBudgets(t *testing.T) {
+	s := newServer(t, nil)
+	s.use(t, "a")
+	s.use(t, "b")
+	s.must(t, 201, http.MethodPut, "/v1/namespaces/default/limits/entities/b/r", `{"limits":{"l":{"rate":"10/day","budget":{"day":7}}}}`)
+	for target, want := range map[string][]map[string]int64{
+		"?window=day&budgets=true":  {{"l": 20}, {"l": 7}},
+		"?window=day":               {nil, nil},
+		"?window=hour&budgets=true": {nil, nil},
+	} {
+		var list api.List[api.Usage]
+		if err := json.Unmarshal(s.as(t, admin.RoleRead, http.MethodGet, usage+target, "").Body.Bytes(), &list); err != nil {
+			t.Fatal(err)
+		}
+		got := make([]map[string]int64, 0, len(list.Items))
+		for _, u := range list.Items {
+			got = append(got, u.Budget)
+		}
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", target, diff)
+		}
+	}
+}
+
 func TestUsageRefused(t *testing.T) {
 	with, without := newServer(t, nil), newServer(t, inMemory(t))
 	for _, tt := range []struct {
@@ -68,6 +93,7 @@ func TestUsageRefused(t *testing.T) {
 		{with, usage + "?from=yesterday", 400, "2026-11-22T09:00:00Z"},
 		{with, usage + "?from=2026-11-22T09:00:00Z&to=2026-11-21T09:00:00Z", 400, "before it begins"},
 		{with, usage + "?after=x", 400, "cursor"},
+		{with, usage + "?budgets=yes", 400, "must be true or false"},
 		{with, usage + "?form=x", 400, `unknown parameter "form"`},
 		{with, usage + "/summary?size=5", 400, `unknown parameter "size"`},
 		{without, usage, 501, "keeps no usage"},

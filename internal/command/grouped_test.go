@@ -1,0 +1,45 @@
+package command_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/ratelimit/ratelimit/internal/command"
+)
+
+// Numbers of five digits and more are grouped, at the begin of words alone. Names stay as they are.
+func TestGrouped(t *testing.T) {
+	for text, want := range map[string]string{
+		"":                           "",
+		"-":                          "-",
+		"9999":                       "9999",
+		"10000":                      "10_000",
+		"-1234567.125":               "-1_234_567.125",
+		"2000000/month":              "2_000_000/month",
+		"400000/minute burst 600000": "400_000/minute burst 600_000",
+		"12345 in flight 10m":        "12_345 in flight 10m",
+		"200/day 50000000/month":     "200/day 50_000_000/month",
+		"10000/day calendar Etc/GMT+10000 from 15": "10_000/day calendar Etc/GMT+10000 from 15",
+		"unlimited": "unlimited",
+	} {
+		if got := command.Grouped(text); got != want {
+			t.Errorf("%q: got %q, want %q", text, got, want)
+		}
+	}
+}
+
+// Columns of amounts are grouped, and others are not.
+func TestTablesGroupAmounts(t *testing.T) {
+	type row struct{ name, amount string }
+	columns := []command.Column[row]{
+		{Title: "ENTITY", Value: func(r row) string { return r.name }},
+		{Title: "USED", Amount: true, Value: func(r row) string { return r.amount }},
+	}
+	var text strings.Builder
+	if err := command.WriteTable(&text, false, columns, []row{{"1234567", "1234567"}}); err != nil {
+		t.Fatal(err)
+	}
+	if want := "ENTITY   USED\n1234567  1_234_567\n"; text.String() != want {
+		t.Errorf("got %q, want %q", text.String(), want)
+	}
+}
