@@ -1,6 +1,7 @@
 package envoytest_test
 
 import (
+	"encoding/json"
 	"fmt"
 	"net/http"
 	"os"
@@ -67,6 +68,36 @@ func TestBasicExample(t *testing.T) {
 	}
 	if got := envoy.Stats(t, "cluster.upstream.ratelimit.")["cluster.upstream.ratelimit.failure_mode_allowed"]; got != 1 {
 		t.Errorf("without a service: Envoy counted %d requests let pass, want 1", got)
+	}
+}
+
+// A deny list has a status and a body of its own, an allow list admits whole calls, and a limit answers in the
+// shape of OpenAI.
+func TestDenyExample(t *testing.T) {
+	envoytest.Need(t)
+	envoy, _ := startAll(t, patient(t, example(t, "deny.yaml")), example(t, "ratelimit.yaml"))
+	for _, key := range []string{"mallory", "test-7"} {
+		if got := envoy.Get(t, "/", apiKey(key)); got.Code != http.StatusForbidden || string(got.Body) != "This key is closed." || !strings.HasPrefix(got.Header.Get("content-type"), "text/plain") {
+			t.Errorf("key %s: got %d %q of type %q, want 403", key, got.Code, got.Body, got.Header.Get("content-type"))
+		}
+	}
+	for i := range 10 {
+		if got := envoy.Get(t, "/status", apiKey("mallory")); got.Code != http.StatusOK {
+			t.Fatalf("an exempt call, %d: got %d, want 200", i+1, got.Code)
+		}
+	}
+	denied := admitUntilDenied(t, envoy, "/", "alice", 5, 2*time.Second)
+	var body struct {
+		Error struct {
+			Message string `json:"message"`
+			Code    string `json:"code"`
+		} `json:"error"`
+	}
+	if err := json.Unmarshal(denied.Body, &body); err != nil || body.Error.Code != "rate_limit_exceeded" || !strings.Contains(body.Error.Message, "requests") {
+		t.Errorf("a limit: got the body %q, %v", denied.Body, err)
+	}
+	if got := denied.Header.Get("content-type"); got != "application/json" {
+		t.Errorf("a limit: got the content type %q", got)
 	}
 }
 

@@ -118,7 +118,7 @@ func newWindowCheck(p tokenbucket.Params, all []Taking) (*windowCheck, error) {
 		c.origin, end = min(c.origin, t.From), max(end, t.To)
 	}
 	const most = math.MaxInt64 / 8
-	if n > 0 && (total > most/c.unit || end-c.origin > most/p.Amount || p.Capacity > most/c.unit) {
+	if n > 0 && (total > most/c.unit || p.Amount > 0 && end-c.origin > most/p.Amount || p.Capacity > most/c.unit) {
 		return nil, fmt.Errorf("a history of %d millitokens in %d µs is too large for a period of %d ms and an amount of %d", total, end-c.origin, p.Period, p.Amount)
 	}
 	slices.SortFunc(c.byFrom, func(a, b int) int { return cmp.Compare(all[b].From, all[a].From) })
