@@ -5,6 +5,7 @@ import (
 
 	"github.com/ratelimit/ratelimit/config/yamlcfg"
 	"github.com/ratelimit/ratelimit/pkg/limiter"
+	"github.com/ratelimit/ratelimit/pkg/money"
 )
 
 // ReadLimits reads limits by name, with their budgets, in the form that the configuration has.
@@ -31,6 +32,9 @@ func (s limitsSchema) Decode(n yamlcfg.Node) {
 	var entries []yamlcfg.Entry[namedLimit]
 	before := n.Failures()
 	s.dict(&entries).Decode(n)
+	if n.Failures() == before {
+		n.Entries("a limit", checkMoney)
+	}
 	sound := n.Failures() == before
 	set := make([]limiter.Limit, 0, len(entries))
 	for _, e := range entries {
@@ -58,6 +62,17 @@ func (s limitsSchema) Decode(n yamlcfg.Node) {
 	if sound && s.budgets != nil {
 		*s.budgets = budgetsOf(entries)
 	}
+}
+
+// checkMoney refuses dollars for a limit that is not shown in dollars.
+func checkMoney(name string, n yamlcfg.Node) {
+	if !money.Is(name) && n.HasText(money.Unit) {
+		n.Failf("%s", notMoney(name))
+	}
+}
+
+func notMoney(limit string) string {
+	return "counts tokens, and no dollars: a limit of money has a name that is usd or ends in _usd, such as " + limit + "_usd"
 }
 
 // Shape describes the mapping.

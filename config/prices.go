@@ -7,6 +7,7 @@ import (
 
 	"github.com/ratelimit/ratelimit/config/yamlcfg"
 	"github.com/ratelimit/ratelimit/pkg/descriptor"
+	"github.com/ratelimit/ratelimit/pkg/money"
 )
 
 // price is the prices of the tokens of a model, by their kind, in thousandths of a dollar for a million
@@ -55,6 +56,8 @@ func (f *file) expandPrices(r *yamlcfg.Report, spec *descriptor.DomainSpec) {
 			r.Fail(r.Find(rule.Path+".match"), `needs model: "*", whose value has the price`)
 		case kind < 0 || rule.Match[kind].Optional || rule.Match[kind].Value != "*" && !slices.Contains(priceKinds(), rule.Match[kind].Value):
 			r.Fail(r.Find(rule.Path+".match"), `needs kind: "*", or kind: input, cached or output`)
+		case notByPrice(rule) != "":
+			r.Fail(r.Find(rule.Path), "takes from %s by price, which %s", notByPrice(rule), notMoney(notByPrice(rule)))
 		default:
 			out = append(out, f.priced(rule, cmp.Or(rule.Name, "rule-"+strconv.Itoa(i+1)), model, kind)...)
 		}
@@ -97,8 +100,23 @@ func atPrice(all []descriptor.ConsumeSpec, per int64) []descriptor.ConsumeSpec {
 }
 
 func pricedRule(rule *descriptor.RuleSpec) bool {
-	priced := func(c descriptor.ConsumeSpec) bool { return c.Priced }
-	return slices.ContainsFunc(rule.Settle, priced) || slices.ContainsFunc(rule.Takes, func(t descriptor.TakeSpec) bool { return slices.ContainsFunc(t.Consume, priced) })
+	return anyAmount(rule, func(c descriptor.ConsumeSpec) bool { return c.Priced })
+}
+
+// notByPrice returns a limit that has amounts by price, and is none of money; "" for none.
+func notByPrice(rule *descriptor.RuleSpec) (limit string) {
+	anyAmount(rule, func(c descriptor.ConsumeSpec) bool {
+		if c.Priced && !money.Is(c.Limit) {
+			limit = c.Limit
+		}
+		return limit != ""
+	})
+	return limit
+}
+
+// anyAmount reports whether is holds for an amount of the rule.
+func anyAmount(rule *descriptor.RuleSpec, is func(descriptor.ConsumeSpec) bool) bool {
+	return slices.ContainsFunc(rule.Settle, is) || slices.ContainsFunc(rule.Takes, func(t descriptor.TakeSpec) bool { return slices.ContainsFunc(t.Consume, is) })
 }
 
 // matchOf returns the index of the pattern for a key, or -1.

@@ -87,6 +87,11 @@ func (n Node) Is(tags ...string) bool {
 // Raw is a scalar as it is written.
 func (n Node) Raw() string { return n.yaml.Value }
 
+// HasText reports whether the text of the value, or of one below it, contains a part.
+func (n Node) HasText(part string) bool {
+	return strings.Contains(n.yaml.Value, part) || slices.ContainsFunc(n.yaml.Content, func(below *yaml.Node) bool { return Node{yaml: below}.HasText(part) })
+}
+
 // Has reports whether the value is a mapping with one of the keys. It may not be read yet.
 func (n Node) Has(keys ...string) bool {
 	for i := 0; n.IsMapping() && i < len(n.yaml.Content); i += 2 {

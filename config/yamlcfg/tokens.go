@@ -1,9 +1,10 @@
 package yamlcfg
 
-import "strings"
+import (
+	"strings"
 
-// dollars ends an amount of money.
-const dollars = " USD"
+	"github.com/ratelimit/ratelimit/pkg/money"
+)
 
 // Tokens is a whole number of tokens within bounds, or an amount of dollars, see [ParseTokens].
 func Tokens(out *int64, least, most int64) Schema {
@@ -11,7 +12,7 @@ func Tokens(out *int64, least, most int64) Schema {
 	shape.Pattern = `^[0-9][0-9_]*((\.[0-9]{1,6})? USD)?$`
 	return Scalar{Of: shape, Read: func(n Node) {
 		x, ok := ParseTokens(n.Raw())
-		money := strings.HasSuffix(n.Raw(), dollars)
+		money := strings.HasSuffix(n.Raw(), money.Unit)
 		if !ok || !n.Is("!!int") && !money || !n.IsScalar() || x < least || x > most {
 			n.Failf("must be a whole number, %d to %d, or dollars, such as 12.50 USD, not %s", least, most, n.Describe())
 			return
@@ -20,24 +21,10 @@ func Tokens(out *int64, least, most int64) Schema {
 	}}
 }
 
-// ParseTokens reads a number of tokens: digits as [ParseInteger] does, or dollars with at most six decimals, such as
-// "12.50 USD". A token of such an amount is a millionth of a dollar.
+// ParseTokens reads a number of tokens: digits as [ParseInteger] does, or dollars as [money.Parse] does.
 func ParseTokens(s string) (int64, bool) {
-	amount, money := strings.CutSuffix(s, dollars)
-	if !money {
-		return ParseInteger(s)
+	if strings.HasSuffix(s, money.Unit) {
+		return money.Parse(s)
 	}
-	whole, fraction, point := strings.Cut(amount, ".")
-	n, ok := ParseInteger(whole)
-	if !ok || n > maxNumber || point && (fraction == "" || len(fraction) > 6) {
-		return 0, false
-	}
-	n *= 1_000_000
-	for i, unit := 0, int64(100_000); i < len(fraction); i, unit = i+1, unit/10 {
-		if !isDigit(fraction[i]) {
-			return 0, false
-		}
-		n += int64(fraction[i]-'0') * unit
-	}
-	return n, true
+	return ParseInteger(s)
 }

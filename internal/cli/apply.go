@@ -188,6 +188,8 @@ type changeOutput struct {
 	Why    string     `json:"why,omitempty"`
 	Before any        `json:"before,omitempty"`
 	After  any        `json:"after,omitempty"`
+
+	Effective *api.Effective `json:"effective,omitempty"`
 }
 
 type planOutput struct {
@@ -208,7 +210,7 @@ func (f *manifestFlags) report(w io.Writer, p *manifest.Plan) error {
 			continue
 		}
 		counts[c.Result]++
-		out.Changes = append(out.Changes, changeOutput{manifest.Subject(c.Ref), c.Result, c.Why, c.Before(), c.After()})
+		out.Changes = append(out.Changes, changeOutput{manifest.Subject(c.Ref), c.Result, c.Why, c.Before(), c.After(), c.Effective})
 		fmt.Fprintf(&text, "%s %s%s\n%s", manifest.Subject(c.Ref), c.Result, because(c.Why), effectiveLines(c.Effective, true))
 	}
 	if f.output == command.OutputJSON || f.output == command.OutputYAML {

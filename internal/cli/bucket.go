@@ -20,15 +20,18 @@ type bucketRow struct {
 // from is the origin of the limit.
 func (r bucketRow) from() string { return dash(cmp.Or(r.limit.Source, r.of.Source)) }
 
+// name is the name of the limit.
+func (r bucketRow) name() string { return r.limit.Name }
+
 func bucketColumns() []command.Column[bucketRow] {
 	return []command.Column[bucketRow]{
 		{Title: "ENTITY", Value: func(r bucketRow) string { return r.of.Entity.String() }},
 		{Title: "RESOURCE", Value: func(r bucketRow) string { return r.of.Resource.String() }},
-		{Title: "LIMIT", Value: func(r bucketRow) string { return r.limit.Name }},
-		{Title: "RATE", Amount: true, Value: func(r bucketRow) string { return r.limit.Limit.Rate }},
-		{Title: "BURST", Amount: true, Value: func(r bucketRow) string { return orNone(r.limit.Limit.Burst) }},
-		{Title: "AVAILABLE", Amount: true, Value: func(r bucketRow) string { return balanceText(r.limit.Available) }},
-		{Title: "LEASED", Amount: true, Wide: true, Value: func(r bucketRow) string { return r.limit.Leased.String() }},
+		{Title: "LIMIT", Value: bucketRow.name},
+		{Title: "RATE", Amount: true, Limit: bucketRow.name, Value: func(r bucketRow) string { return r.limit.Limit.Rate }},
+		{Title: "BURST", Amount: true, Limit: bucketRow.name, Value: func(r bucketRow) string { return orNone(r.limit.Limit.Burst) }},
+		{Title: "AVAILABLE", Amount: true, Limit: bucketRow.name, Value: func(r bucketRow) string { return balanceText(r.limit.Available) }},
+		{Title: "LEASED", Amount: true, Limit: bucketRow.name, Wide: true, Value: func(r bucketRow) string { return r.limit.Leased.String() }},
 		{Title: "VARIANT", Wide: true, Value: func(r bucketRow) string { return dash(r.of.Variant) }},
 		{Title: "FROM", Wide: true, Value: bucketRow.from},
 	}

@@ -8,6 +8,8 @@ import (
 
 	"github.com/ratelimit/ratelimit/internal/command"
 	"github.com/ratelimit/ratelimit/pkg/api"
+	"github.com/ratelimit/ratelimit/pkg/limiter"
+	"github.com/ratelimit/ratelimit/pkg/money"
 )
 
 // adjustment returns the noun bucket of a verb that changes balances.
@@ -22,7 +24,7 @@ func adjustment(verb, short string) func(*operator) *cobra.Command {
 				if err := f.check(); err != nil {
 					return err
 				}
-				if err := amount(cmd, verb, args, &change); err != nil {
+				if err := amount(cmd, verb, args, f.limit, &change); err != nil {
 					return err
 				}
 				change.Entity, change.Resource, change.Limit, change.Variant = api.Name(f.entity), api.Name(f.resource), f.limit, f.variant
@@ -41,16 +43,33 @@ func adjustment(verb, short string) func(*operator) *cobra.Command {
 }
 
 // amount reads the argument of a verb, which reset has not.
-func amount(cmd *cobra.Command, verb string, args []string, change *api.BucketChange) error {
+func amount(cmd *cobra.Command, verb string, args []string, limit string, change *api.BucketChange) error {
 	if verb == "reset" {
 		return command.NoArgs(cmd, args)
 	}
 	if len(args) != 1 {
 		return fmt.Errorf("%s needs one number of tokens, such as 1000 or 0.5", cmd.CommandPath())
 	}
-	tokens, err := api.ParseTokens(strings.ReplaceAll(args[0], "_", ""))
+	if strings.HasSuffix(args[0], money.Unit) && !money.Is(limit) {
+		return fmt.Errorf("%q is dollars: name a limit of money, such as --limit usd", args[0])
+	}
+	tokens, err := readTokens(args[0])
 	change.Tokens = &tokens
 	return err
+}
+
+// readTokens reads tokens, or dollars such as "12.50 USD".
+func readTokens(text string) (api.Tokens, error) {
+	number, negative := strings.CutPrefix(text, "-")
+	micro, ok := money.Parse(number)
+	switch {
+	case !ok || micro > limiter.MaxTokens:
+		return api.ParseTokens(strings.ReplaceAll(text, "_", ""))
+	case negative:
+		return api.Tokens(-micro * limiter.Milli), nil
+	default:
+		return api.Tokens(micro * limiter.Milli), nil
+	}
 }
 
 func (o *operator) adjust(cmd *cobra.Command, verb string, change api.BucketChange) error {
@@ -93,13 +112,13 @@ func adjustedColumns(verb string, done *api.Adjusted) []command.Column[bucketRow
 		}
 		return nil
 	}
-	booked := command.Column[bucketRow]{Title: "BOOKED", Amount: true, Value: func(r bucketRow) string {
+	booked := command.Column[bucketRow]{Title: "BOOKED", Amount: true, Limit: bucketRow.name, Value: func(r bucketRow) string {
 		if b := bookingOf(r); b != nil {
 			return b.Tokens.String()
 		}
 		return "-"
 	}}
-	cut := command.Column[bucketRow]{Title: "CUT", Amount: true, Value: func(r bucketRow) string {
+	cut := command.Column[bucketRow]{Title: "CUT", Amount: true, Limit: bucketRow.name, Value: func(r bucketRow) string {
 		if b := bookingOf(r); b != nil {
 			return b.Cut.String()
 		}
@@ -120,7 +139,8 @@ func noteCut(cmd *cobra.Command, verb string, done *api.Adjusted) {
 	}
 	for _, b := range done.Booked {
 		if booked := max(b.Tokens, -b.Tokens); b.Cut > 0 {
-			cmd.PrintErrf("note: limit %s: %s of %s tokens %s booked, and %s cut: %s\n", b.Limit, booked, booked+b.Cut, verbs, b.Cut, bound)
+			of := func(n api.Tokens) string { return command.Amounts(b.Limit, n.String()) }
+			cmd.PrintErrf("note: limit %s: %s of %s %s booked, and %s cut: %s\n", b.Limit, of(booked), of(booked+b.Cut), verbs, of(b.Cut), bound)
 		}
 	}
 }
@@ -135,9 +155,9 @@ func firstText(done *api.Adjusted) string {
 	}
 	booked := make([]string, 0, len(done.First.Booked))
 	for _, b := range done.First.Booked {
-		text := b.Limit + " " + b.Tokens.String()
+		text := b.Limit + " " + command.Amounts(b.Limit, b.Tokens.String())
 		if b.Cut > 0 {
-			text += " (" + b.Cut.String() + " cut)"
+			text += " (" + command.Amounts(b.Limit, b.Cut.String()) + " cut)"
 		}
 		booked = append(booked, text)
 	}

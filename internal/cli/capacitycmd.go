@@ -71,12 +71,16 @@ func (o *operator) capacity(cmd *cobra.Command, resource api.Name, busiest int) 
 // percent writes thousandths as percents, rounded down.
 func percent(thousandths int64) string { return fmt.Sprintf("%d%%", thousandths/10) }
 
+func (l capacityLimit) limitName() string { return l.Name }
+
+func (b capacityBucket) limitName() string { return b.Name }
+
 func capacityColumns() []command.Column[capacityLimit] {
 	return []command.Column[capacityLimit]{
 		{Title: "LIMIT", Value: func(l capacityLimit) string { return l.Name }},
 		{Title: "BUCKETS", Amount: true, Value: func(l capacityLimit) string { return strconv.Itoa(l.Buckets) }},
-		{Title: "CAPACITY", Amount: true, Value: func(l capacityLimit) string { return l.Capacity.String() }},
-		{Title: "AVAILABLE", Amount: true, Value: func(l capacityLimit) string { return l.Available.String() }},
+		{Title: "CAPACITY", Amount: true, Limit: capacityLimit.limitName, Value: func(l capacityLimit) string { return l.Capacity.String() }},
+		{Title: "AVAILABLE", Amount: true, Limit: capacityLimit.limitName, Value: func(l capacityLimit) string { return l.Available.String() }},
 		{Title: "USED", Amount: true, Value: func(l capacityLimit) string { return percent(l.Used) }},
 		{Title: "EMPTY", Amount: true, Value: func(l capacityLimit) string { return strconv.Itoa(l.Empty) }},
 		{Title: "IN DEBT", Amount: true, Value: func(l capacityLimit) string { return strconv.Itoa(l.InDebt) }},
@@ -87,8 +91,8 @@ func busiestColumns() []command.Column[capacityBucket] {
 	return []command.Column[capacityBucket]{
 		{Title: "BUSIEST", Value: func(b capacityBucket) string { return b.Entity.String() }},
 		{Title: "LIMIT", Value: func(b capacityBucket) string { return b.Name }},
-		{Title: "RATE", Amount: true, Value: func(b capacityBucket) string { return b.Rate }},
-		{Title: "AVAILABLE", Amount: true, Value: func(b capacityBucket) string { return b.Available.String() }},
+		{Title: "RATE", Amount: true, Limit: capacityBucket.limitName, Value: func(b capacityBucket) string { return b.Rate }},
+		{Title: "AVAILABLE", Amount: true, Limit: capacityBucket.limitName, Value: func(b capacityBucket) string { return b.Available.String() }},
 		{Title: "USED", Amount: true, Value: func(b capacityBucket) string { return percent(b.Used) }},
 		{Title: "VARIANT", Wide: true, Value: func(b capacityBucket) string { return dash(b.Variant) }},
 		{Title: "FROM", Wide: true, Value: func(b capacityBucket) string { return dash(b.Source) }},

@@ -13,12 +13,14 @@ import (
 	"github.com/ratelimit/ratelimit/pkg/api"
 )
 
+func effectiveName(l api.EffectiveLimit) string { return l.Name }
+
 // effectiveColumns are those of the limits that decide.
 func effectiveColumns() []command.Column[api.EffectiveLimit] {
 	return []command.Column[api.EffectiveLimit]{
-		{Title: "LIMIT", Value: func(l api.EffectiveLimit) string { return l.Name }},
-		{Title: "RATE", Amount: true, Value: func(l api.EffectiveLimit) string { return l.Limit.Rate }},
-		{Title: "BURST", Amount: true, Value: func(l api.EffectiveLimit) string { return orNone(l.Limit.Burst) }},
+		{Title: "LIMIT", Value: effectiveName},
+		{Title: "RATE", Amount: true, Limit: effectiveName, Value: func(l api.EffectiveLimit) string { return l.Limit.Rate }},
+		{Title: "BURST", Amount: true, Limit: effectiveName, Value: func(l api.EffectiveLimit) string { return orNone(l.Limit.Burst) }},
 		{Title: "FROM", Value: func(l api.EffectiveLimit) string { return l.Source }},
 	}
 }
@@ -32,7 +34,7 @@ func effectiveLines(e *api.Effective, changed bool) string {
 	text := func(all []api.EffectiveLimit) map[string]string {
 		out := make(map[string]string, len(all))
 		for _, l := range all {
-			out[l.Name] = command.Grouped(l.Limit.String()) + ", " + l.Source
+			out[l.Name] = command.Amounts(l.Name, l.Limit.String()) + ", " + l.Source
 		}
 		return out
 	}

@@ -227,7 +227,7 @@ func (p Printer) writeLimits(tw *strings.Builder, title string, limits []admin.L
 			from = "plan " + l.Plan
 		}
 		fmt.Fprintf(tw, "%s%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%t", strings.Repeat("^ ", l.Level), l.Entity, l.Resource, l.Name,
-			command.Grouped(l.Rate), from, l.Action, command.Grouped(l.Amount), command.Grouped(l.Available), l.Enough)
+			command.Amounts(l.Name, l.Rate), from, l.Action, command.Amounts(l.Name, l.Amount), command.Amounts(l.Name, l.Available), l.Enough)
 		if sharded {
 			fmt.Fprintf(tw, "\t%s", shardsText(l.Shards))
 		}

@@ -2,12 +2,10 @@ package cli
 
 import (
 	"fmt"
-	"regexp"
-	"strconv"
 	"strings"
 
-	"github.com/ratelimit/ratelimit/config/yamlcfg"
 	"github.com/ratelimit/ratelimit/pkg/api"
+	"github.com/ratelimit/ratelimit/pkg/money"
 )
 
 // parseLimits reads NAME=RATE...
@@ -24,22 +22,14 @@ func parseLimits(args []string) (map[string]api.Limit, error) {
 		if _, twice := all[name]; twice {
 			return nil, fmt.Errorf("limit %s is given twice", name)
 		}
-		l, err := api.ParseLimit(inTokens(text))
+		l, err := api.ParseLimit(text)
 		if err != nil {
 			return nil, fmt.Errorf("limit %s: %w", name, err)
+		}
+		if strings.Contains(text, money.Unit) && !money.Is(name) {
+			return nil, fmt.Errorf("limit %s counts tokens, and no dollars: a limit of money has a name that is usd or ends in _usd, such as %s_usd", name, name)
 		}
 		all[name] = l
 	}
 	return all, nil
-}
-
-// inTokens writes amounts of dollars as tokens, see [yamlcfg.ParseTokens].
-func inTokens(text string) string {
-	return regexp.MustCompile(`[0-9][0-9_.]* USD\b`).ReplaceAllStringFunc(text, func(amount string) string {
-		tokens, ok := yamlcfg.ParseTokens(amount)
-		if !ok {
-			return amount // the limit refuses it
-		}
-		return strconv.FormatInt(tokens, 10)
-	})
 }

@@ -103,13 +103,15 @@ func (f *topFlags) page(ctx context.Context, c *client.Client) (string, error) {
 	return text.String(), err
 }
 
+func topLimit(r api.TopRow) string { return r.Limit }
+
 func topColumns() []command.Column[api.TopRow] {
 	return []command.Column[api.TopRow]{
 		{Title: "NAMESPACE", Wide: true, Value: func(r api.TopRow) string { return r.Namespace.String() }},
 		{Title: "ENTITY", Value: func(r api.TopRow) string { return r.Entity.String() }},
 		{Title: "RESOURCE", Value: func(r api.TopRow) string { return r.Resource.String() }},
-		{Title: "LIMIT", Value: func(r api.TopRow) string { return r.Limit }},
+		{Title: "LIMIT", Value: topLimit},
 		{Title: "DECISIONS", Amount: true, Value: func(r api.TopRow) string { return strconv.FormatInt(r.Decisions, 10) }},
-		{Title: "TOKENS", Amount: true, Value: func(r api.TopRow) string { return r.Tokens.String() }},
+		{Title: "TOKENS", Amount: true, Limit: topLimit, Value: func(r api.TopRow) string { return r.Tokens.String() }},
 	}
 }

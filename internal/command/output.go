@@ -12,6 +12,8 @@ import (
 	"github.com/spf13/cobra"
 	"gopkg.in/yaml.v3"
 
+	"github.com/ratelimit/ratelimit/pkg/money"
+
 	"github.com/ratelimit/ratelimit/pkg/api"
 )
 
@@ -40,15 +42,35 @@ type Column[V any] struct {
 	Title  string
 	Value  func(V) string
 	Wide   bool // only with -o wide
-	Amount bool // the digits of its numbers are grouped
+	Amount bool // its numbers are amounts, see Amounts
+	// Limit is the name of the limit that the amounts are of; nil = of none.
+	Limit func(V) string
 }
 
 // minGrouped is the fewest digits that are grouped.
 const minGrouped = 5
 
-// Grouped groups the digits at the begin of each word by threes, as in 2_000_000/month. The configuration and
-// the commands read them so.
-func Grouped(text string) string {
+// Amounts writes the text of a limit, or an amount of it, as people read it: digits in groups of three, as in
+// 2_000_000/month, and dollars for a limit of money. The configuration and the commands read it so.
+func Amounts(limit, text string) string {
+	if !money.Is(limit) || strings.Contains(text, " in flight ") {
+		return grouped(text)
+	}
+	words := strings.Split(text, " ")
+	for i, word := range words {
+		amount, rest, rate := strings.Cut(word, "/")
+		if i > 0 && words[i-1] == "from" { // a day
+			continue
+		}
+		if words[i] = grouped(money.Text(amount)); rate {
+			words[i] += "/" + rest
+		}
+	}
+	return strings.Join(words, " ")
+}
+
+// grouped groups the digits at the begin of each word by threes.
+func grouped(text string) string {
 	words := strings.Split(text, " ")
 	for i, word := range words {
 		sign, word := word[:len(word)-len(strings.TrimPrefix(word, "-"))], strings.TrimPrefix(word, "-")
@@ -56,14 +78,14 @@ func Grouped(text string) string {
 		if digits < minGrouped {
 			continue
 		}
-		var grouped strings.Builder
+		var out strings.Builder
 		for k, digit := range word[:digits] {
 			if k > 0 && (digits-k)%3 == 0 {
-				grouped.WriteByte('_')
+				out.WriteByte('_')
 			}
-			grouped.WriteRune(digit)
+			out.WriteRune(digit)
 		}
-		words[i] = sign + grouped.String() + word[digits:]
+		words[i] = sign + out.String() + word[digits:]
 	}
 	return strings.Join(words, " ")
 }
@@ -99,8 +121,11 @@ func WriteTable[V any](w io.Writer, wide bool, columns []Column[V], rows []V) er
 				continue
 			}
 			cell := c.Value(row)
-			if c.Amount {
-				cell = Grouped(cell)
+			switch {
+			case c.Amount && c.Limit != nil:
+				cell = Amounts(c.Limit(row), cell)
+			case c.Amount:
+				cell = grouped(cell)
 			}
 			cells = append(cells, cell)
 		}

@@ -3,6 +3,7 @@ package api_test
 import (
 	"encoding/json"
 	"fmt"
+	"strconv"
 	"testing"
 	"unicode/utf8"
 
@@ -94,6 +95,32 @@ func TestTokens(t *testing.T) {
 	for _, text := range []string{"", "-", ".", "1.", ".5", "1.0005", "1e3", "+1", "0x1", "1_0", "99999999999999999999", `"1"`, "1,5"} {
 		if n, err := api.ParseTokens(text); err == nil {
 			t.Errorf("%q is %s", text, n)
+		}
+	}
+}
+
+// Dollars of a limit are tokens, in each of its parts, as text and in JSON. Other text stays for the service to refuse.
+func TestDollars(t *testing.T) {
+	for text, want := range map[string]string{
+		"5 USD/hour":                      "5000000/hour",
+		"50 USD/month calendar":           "50000000/month calendar",
+		"1_000.25 USD/day burst 2 USD":    "1000250000/day burst 2000000",
+		"5 USD/hour budget 100 USD/month": "5000000/hour budget 100000000/month",
+		"5/day calendar UTC from 15":      "5/day calendar UTC from 15",
+		"5/minute max_debt 0.000001 USD":  "5/minute max_debt 1",
+	} {
+		got, err := api.ParseLimit(text)
+		if err != nil || got.String() != want {
+			t.Errorf("%q: got %q, %v, want %q", text, got, err, want)
+		}
+		var read api.Limit
+		if err := json.Unmarshal([]byte(strconv.Quote(text)), &read); err != nil || read.String() != want {
+			t.Errorf("%q in JSON: got %q, %v, want %q", text, read, err, want)
+		}
+	}
+	for _, text := range []string{"5 USDT/hour", "1.1234567 USD/hour", "5/minute burst 99999999999999 USD"} {
+		if got, err := api.ParseLimit(text); err == nil {
+			t.Errorf("%q is read as %v", text, got)
 		}
 	}
 }

@@ -5,13 +5,16 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/ratelimit/ratelimit/pkg/money"
 )
 
-// Limit is one limit in the form of a configuration file. In JSON it is an object, or the rate
-// alone if it has no other member.
+// Limit is one limit in the form of a configuration file. In JSON it is an object, or the form of
+// [Limit.String]; that of a limit with a rate alone is written so.
 type Limit struct {
 	// Rate is tokens and a period, such as 100/minute, 5/30s or 1000/day; unlimited; or a quota, such as
 	// 2000000/month calendar Europe/Berlin from 15.
@@ -40,7 +43,13 @@ func (l Limit) MarshalJSON() ([]byte, error) {
 // UnmarshalJSON implements json.Unmarshaler.
 func (l *Limit) UnmarshalJSON(text []byte) error {
 	*l = Limit{}
-	if json.Unmarshal(text, &l.Rate) == nil {
+	var s string
+	if json.Unmarshal(text, &s) == nil {
+		read, err := ParseLimit(s)
+		if err != nil {
+			read = Limit{Rate: s} // the bucket of one window has "until", and the service refuses the rest
+		}
+		*l = read
 		return nil
 	}
 	dec := json.NewDecoder(bytes.NewReader(text))
@@ -77,9 +86,10 @@ func (l Limit) Budgets() []string {
 
 var errLimit = errors.New(`a limit is RATE, and then any of burst TOKENS, max_debt TOKENS and budget TOKENS/WINDOW, such as "100/minute burst 200 budget 5000/day"`)
 
-// ParseLimit reads the form of [Limit.String]. The service checks the rate itself.
+// ParseLimit reads the form of [Limit.String], also with amounts of dollars, see [money.Parse]. The service
+// checks the rate itself.
 func ParseLimit(text string) (Limit, error) {
-	fields := strings.Fields(text)
+	fields := strings.Fields(inTokens(text))
 	rate := rateFields(fields)
 	if rate == 0 || (len(fields)-rate)%2 != 0 {
 		return Limit{}, fmt.Errorf("%w, not %.100q", errLimit, text)
@@ -91,6 +101,17 @@ func ParseLimit(text string) (Limit, error) {
 		}
 	}
 	return l, nil
+}
+
+// inTokens writes amounts of dollars as tokens.
+func inTokens(text string) string {
+	return regexp.MustCompile(`[0-9][0-9_.]*`+money.Unit+`\b`).ReplaceAllStringFunc(text, func(amount string) string {
+		tokens, ok := money.Parse(amount)
+		if !ok {
+			return amount // the limit refuses it
+		}
+		return strconv.FormatInt(tokens, 10)
+	})
 }
 
 // rateFields returns how many fields are those of the rate: one, a quota with its calendar, or a number in

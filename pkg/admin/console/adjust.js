@@ -1,5 +1,6 @@
+import { amount } from "./amounts.js";
 import { ask, endText, inNamespace } from "./api.js";
-import { byID, nameText, number, show } from "./dom.js";
+import { byID, nameText, show } from "./dom.js";
 import { limitText } from "./limittext.js";
 
 // Changes of balances. A dialog describes the change, and only its button makes it.
@@ -30,19 +31,19 @@ export function closeAdjust() {
 
 // openAdjust asks for the amount and the confirmation of a verb on a limit of a bucket.
 export function openAdjust(verb, bucket, limit, balance) {
-  const { button, about, least, amount } = verbs[verb];
+  const { button, about, least, amount: asked } = verbs[verb];
   open = { verb, body: { entity: bucket.entity, resource: bucket.resource, variant: bucket.variant || ordinary, limit: limit.name, once: once() } };
   byID("adjust-title").textContent = `${button} ${limit.name} of ${nameText(bucket.entity)} for ${nameText(bucket.resource)}?`;
-  byID("adjust-about").textContent = `It has ${balance} of ${limitText(limit.limit)}. ${about} The change is in the audit.`;
-  byID("adjust-amount-label").hidden = amount === undefined;
-  byID("adjust-amount-text").textContent = amount || "";
-  byID("adjust-amount").required = amount !== undefined;
+  byID("adjust-about").textContent = `It has ${balance} of ${limitText(limit.name, limit.limit)}. ${about} The change is in the audit.`;
+  byID("adjust-amount-label").hidden = asked === undefined;
+  byID("adjust-amount-text").textContent = asked || "";
+  byID("adjust-amount").required = asked !== undefined;
   byID("adjust-amount").min = least || "";
   byID("adjust-amount").value = "";
   byID("adjust-do").textContent = button;
   show(byID("adjust"));
   byID("adjust").showModal();
-  byID(amount === undefined ? "adjust-cancel" : "adjust-amount").focus();
+  byID(asked === undefined ? "adjust-cancel" : "adjust-amount").focus();
 }
 
 // once returns a text that no other change has. So a change that is sent again is made once.
@@ -59,7 +60,7 @@ async function adjust() {
   try {
     const done = await ask(inNamespace("buckets", verb), { method: "POST", body });
     const limit = done.after?.limits.find((l) => l.name === body.limit);
-    byID("adjusted").textContent = `${nameText(body.resource)} ${body.limit} ${done.result}: ${number.format(limit?.available ?? 0)}, in force on every replica within 5 s.${cutText(verb, done)}${endText(done)}`;
+    byID("adjusted").textContent = `${nameText(body.resource)} ${body.limit} ${done.result}: ${amount(body.limit, limit?.available ?? 0)}, in force on every replica within 5 s.${cutText(verb, done)}${endText(done)}`;
     closeAdjust();
   } catch (error) {
     show(byID("adjust"), error);
@@ -72,5 +73,5 @@ async function adjust() {
 function cutText(verb, done) {
   const cut = (done.booked || done.first?.booked || []).find((b) => b.cut);
   if (verb !== "top-up" || !cut) return "";
-  return ` Booked ${number.format(cut.tokens)} tokens; ${number.format(cut.cut)} were cut at the capacity.`;
+  return ` Booked ${amount(cut.limit, cut.tokens)}; ${amount(cut.limit, cut.cut)} were cut at the capacity.`;
 }

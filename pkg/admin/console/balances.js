@@ -1,7 +1,8 @@
 import { openAdjust } from "./adjust.js";
+import { amount } from "./amounts.js";
 import { ask, every, inNamespace } from "./api.js";
 import { Chart } from "./chart.js";
-import { byID, make, nameText, number, show } from "./dom.js";
+import { byID, make, nameText, show } from "./dom.js";
 import { limitText } from "./limittext.js";
 
 const span = 120_000; // ms
@@ -36,8 +37,8 @@ function render(lines, buckets, now) {
       const line = lines.get(key);
       line.points.push({ time: now, value: limit.available });
       while (now - line.points[0].time > span) line.points.shift();
-      line.value.textContent = number.format(limit.available);
-      line.of.textContent = ` of ${limitText(limit.limit)} `;
+      line.value.textContent = amount(limit.name, limit.available);
+      line.of.textContent = ` of ${limitText(limit.name, limit.limit)} `;
       line.chart.render([{ class: limit.available < 0 ? "s1" : "s2", points: line.points }], now, 0, capacityOf(limit.limit));
     }
   }

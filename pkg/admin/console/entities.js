@@ -83,7 +83,7 @@ async function read(id, part, on, change) {
     if (!on()) return;
     byID("entity-facts").replaceChildren(...facts(entity));
     const rows = limits.items.map((l) => make("li", {}, `for ${nameText(l.resource)}: `,
-      Object.entries(l.limits).map(([name, limit]) => `${name} ${limitText(limit)}`).join(", ") + " ",
+      Object.entries(l.limits).map(([name, limit]) => `${name} ${limitText(name, limit)}`).join(", ") + " ",
       make("button", { type: "button", class: "link", click: () => change("entity", id, nameText(l.resource)) }, "change")));
     byID("entity-limits").replaceChildren(...(rows.length > 0 ? rows : [make("li", { class: "about" }, "none are stored: those of a rule, a plan, the file, the resource or the system apply")]));
     show(part);

@@ -1,3 +1,4 @@
+import { amounts } from "./amounts.js";
 import { ask } from "./api.js";
 import { byID, make, show } from "./dom.js";
 
@@ -35,7 +36,7 @@ function render(x) {
   const list = make("dl", {}, ...facts.flatMap(([name, value]) => [make("dt", {}, name), make("dd", {}, value)]));
   if (!x.limits?.length) return [list];
   const head = make("tr", {}, ...["Entity", "Resource", "Limit", "Rate", "From", "Action", "Available"].map((text) => make("th", {}, text)));
-  const rows = x.limits.map((l) => make("tr", {}, ...[l.entity, l.resource, l.limit, l.rate, l.source, `${l.action} ${l.amount}`, l.available + (l.enough ? "" : ": not enough")]
+  const rows = x.limits.map((l) => make("tr", {}, ...[l.entity, l.resource, l.limit, amounts(l.limit, l.rate), l.source, `${l.action} ${amounts(l.limit, l.amount)}`, amounts(l.limit, l.available) + (l.enough ? "" : ": not enough")]
     .map((text) => make("td", {}, text))));
   return [list, make("div", { class: "wide" }, make("table", {}, make("thead", {}, head), make("tbody", {}, ...rows)))];
 }

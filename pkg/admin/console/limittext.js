@@ -1,32 +1,26 @@
-// Limits in their text form: RATE, burst TOKENS, max_debt TOKENS, budget TOKENS/WINDOW.
+// Limits in their text form: RATE, burst TOKENS, max_debt TOKENS, budget TOKENS/WINDOW. The API reads it too.
+import { amounts } from "./amounts.js";
 
 // limitText returns a limit of the API as text.
-export function limitText(limit) {
-  if (typeof limit === "string") return limit;
+export function limitText(name, limit) {
+  if (typeof limit === "string") return amounts(name, limit);
   const budgets = Object.entries(limit.budget ?? {}).map(([window, tokens]) => ` budget ${tokens}/${window}`);
-  return limit.rate + (limit.burst ? ` burst ${limit.burst}` : "") + (limit.max_debt !== undefined ? ` max_debt ${limit.max_debt}` : "") + budgets.join("");
+  return amounts(name, limit.rate + (limit.burst ? ` burst ${limit.burst}` : "") + (limit.max_debt !== undefined ? ` max_debt ${limit.max_debt}` : "") + budgets.join(""));
 }
 
 // linesOf returns limits by name as lines.
-export const linesOf = (limits) => Object.entries(limits).map(([name, limit]) => `${name}: ${limitText(limit)}`).join("\n");
+export const linesOf = (limits) => Object.entries(limits).map(([name, limit]) => `${name}: ${limitText(name, limit)}`).join("\n");
 
-// parseLines is the inverse of linesOf. It fails with the line that is no limit; the service
-// checks rates and names itself.
+// parseLines is the inverse of linesOf. It fails with the line that is no limit; the service checks names and
+// limits itself.
 export function parseLines(text) {
   const limits = {};
   for (const line of text.split("\n").map((l) => l.trim()).filter(Boolean)) {
-    const match = /^([^\s:]+)\s*:\s*(\S+)((?:\s+(?:(?:burst|max_debt)\s+\d+|budget\s+\d+\/(?:hour|day|month)))*)$/.exec(line);
+    const match = /^([^\s:]+)\s*:\s*(\S.*)$/.exec(line);
     if (!match) throw new Error(`“${line}” is no limit: write NAME: RATE, such as rpm: 100/minute burst 150`);
-    const [, name, rate, more] = match;
+    const [, name, limit] = match;
     if (Object.hasOwn(limits, name)) throw new Error(`the limit ${name} is given twice`);
-    const words = more.trim().split(/\s+/).filter(Boolean);
-    const limit = { rate };
-    for (let i = 0; i < words.length; i += 2) {
-      const [tokens, window] = words[i + 1].split("/");
-      if (window) limit.budget = { ...limit.budget, [window]: Number(tokens) };
-      else limit[words[i]] = Number(tokens);
-    }
-    limits[name] = words.length > 0 ? limit : rate;
+    limits[name] = limit;
   }
   return limits;
 }

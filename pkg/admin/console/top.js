@@ -1,3 +1,4 @@
+import { amount } from "./amounts.js";
 import { ask, every } from "./api.js";
 import { byID, isPlain, make, nameText, number, show } from "./dom.js";
 
@@ -26,7 +27,7 @@ function render(items, open) {
     const entity = nameText(row.entity);
     const chosen = isPlain(row.entity) ? make("button", { type: "button", class: "link", "data-entity": entity, click: () => open(entity) }, entity) : entity;
     return make("tr", {}, make("td", {}, chosen), make("td", {}, nameText(row.resource)), make("td", {}, row.limit),
-      make("td", { class: "number" }, number.format(row.decisions)), make("td", { class: "number" }, number.format(row.tokens)));
+      make("td", { class: "number" }, number.format(row.decisions)), make("td", { class: "number" }, amount(row.limit, row.tokens)));
   });
   if (rows.length === 0) rows.push(make("tr", {}, make("td", { colspan: 5, class: "about" }, "none in the last minute")));
   byID("top-rows").replaceChildren(...rows);

@@ -1,0 +1,64 @@
+// Package money reads and writes amounts of US dollars. A token of a limit of money is a millionth of a dollar,
+// so that a price for a million tokens of a model is the weight of one.
+package money
+
+import (
+	"strconv"
+	"strings"
+)
+
+const (
+	// Unit ends an amount of dollars.
+	Unit = " USD"
+	// Tokens is the number of tokens of a dollar.
+	Tokens = 1_000_000
+
+	decimals   = 6 // of a token
+	maxDollars = 1_000_000_000_000
+)
+
+// Is reports whether a limit of this name counts money. Its first part is usd, or ends in _usd or -usd: usd,
+// usd.month, team_usd.
+func Is(limit string) bool {
+	name, _, _ := strings.Cut(limit, ".")
+	return name == "usd" || strings.HasSuffix(name, "_usd") || strings.HasSuffix(name, "-usd")
+}
+
+// Parse reads dollars with at most six decimals, such as "12.50 USD" or "1_000 USD", as tokens.
+func Parse(text string) (int64, bool) {
+	amount, ok := strings.CutSuffix(text, Unit)
+	whole, fraction, point := strings.Cut(amount, ".")
+	if !ok || whole == "" || point && fraction == "" || len(fraction) > decimals || strings.HasPrefix(whole, "_") || strings.HasSuffix(whole, "_") ||
+		len(whole) > 1 && whole[0] == '0' {
+		return 0, false
+	}
+	whole = strings.ReplaceAll(whole, "_", "")
+	if strings.Trim(whole+fraction, "0123456789") != "" {
+		return 0, false
+	}
+	n, err := strconv.ParseInt(whole, 10, 64)
+	if err != nil || n > maxDollars {
+		return 0, false
+	}
+	part, err := strconv.ParseInt(fraction+strings.Repeat("0", decimals-len(fraction)), 10, 64)
+	return n*Tokens + part, err == nil
+}
+
+// Text writes an amount of tokens, which may have decimals, as dollars: "1500000" is "1.50 USD". Whole dollars
+// have no decimals, and others at least two. A text that is no number is returned as it is.
+func Text(tokens string) string {
+	sign, digits := "", tokens
+	if rest, minus := strings.CutPrefix(tokens, "-"); minus {
+		sign, digits = "-", rest
+	}
+	whole, milli, _ := strings.Cut(digits, ".")
+	if whole == "" || strings.Trim(whole+milli, "0123456789") != "" {
+		return tokens
+	}
+	whole = strings.Repeat("0", max(0, decimals+1-len(whole))) + whole
+	dollars, fraction := whole[:len(whole)-decimals], strings.TrimRight(whole[len(whole)-decimals:]+milli, "0")
+	if fraction == "" {
+		return sign + dollars + Unit
+	}
+	return sign + dollars + "." + fraction + strings.Repeat("0", max(0, 2-len(fraction))) + Unit
+}
