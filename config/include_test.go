@@ -161,7 +161,7 @@ include:
 	}
 	start := time.Unix(1e9, 0)
 	for _, age := range []time.Duration{0, time.Hour} {
-		asked := descriptor.NewAsked(start).Of(c.Rules)
+		asked := descriptor.NewAsked().Of(c.Rules)
 		for domain, want := range map[string]limiter.Mode{"always": limiter.Charge, "never": limiter.Consume, "auto": limiter.Charge, "said": limiter.Charge} {
 			if age > 0 && want == limiter.Charge && domain != "always" {
 				want = limiter.Consume

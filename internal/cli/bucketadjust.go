@@ -138,9 +138,13 @@ func noteCut(cmd *cobra.Command, verb string, done *api.Adjusted) {
 		verbs = "would be"
 	}
 	for _, b := range done.Booked {
+		unit := " tokens"
+		if money.Is(b.Limit) {
+			unit = ""
+		}
 		if booked := max(b.Tokens, -b.Tokens); b.Cut > 0 {
 			of := func(n api.Tokens) string { return command.Amounts(b.Limit, n.String()) }
-			cmd.PrintErrf("note: limit %s: %s of %s %s booked, and %s cut: %s\n", b.Limit, of(booked), of(booked+b.Cut), verbs, of(b.Cut), bound)
+			cmd.PrintErrf("note: limit %s: %s of %s%s %s booked, and %s cut: %s\n", b.Limit, of(booked), of(booked+b.Cut), unit, verbs, of(b.Cut), bound)
 		}
 	}
 }

@@ -224,7 +224,9 @@ func TestHandler(t *testing.T) {
 		want               string
 	}{
 		{"POST", "/json", "", false, http.StatusTeapot, ""},
+		{"PUT", "/json", "", false, http.StatusTeapot, ""},
 		{"GET", "/healthz", "", false, http.StatusOK, "ok"},
+		{"GET", "/healthcheck", "", false, http.StatusInternalServerError, ""},
 		{"GET", "/readyz", "", false, http.StatusServiceUnavailable, `"hash": "abc"`},
 		{"GET", "/metrics", "", false, http.StatusOK, "seen_total 0"},
 		{"GET", "/", "", false, http.StatusOK, "/v1/explain"},

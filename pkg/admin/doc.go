@@ -7,6 +7,7 @@
 //	POST /v1/explain    the rule, limits and balances for a descriptor, with reasons
 //	GET  /metrics       Prometheus
 //	GET  /healthz       200 while the process lives
+//	GET  /healthcheck   200 and OK while it should get traffic, else 500, by any method
 //	GET  /readyz        200 while it should get traffic; the body has the configuration in force
 //	GET  /debug/pprof/  when enabled
 //

@@ -46,15 +46,22 @@ func (g guard) isOwnHost(host string) bool {
 		slices.ContainsFunc(g.hosts, func(name string) bool { return strings.EqualFold(name, host) })
 }
 
-// jsonOnly passes calls in JSON that are not from a page of another site. A page can send other
-// types without asking first.
-func jsonOnly(next http.Handler) http.Handler {
-	sameSite := new(http.CrossOriginProtection)
+// sameSite passes requests that are not from a page of another site: browsers say of each request but GET
+// from which site it comes.
+func sameSite(next http.Handler) http.Handler {
+	protection := new(http.CrossOriginProtection)
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if err := sameSite.Check(r); err != nil {
+		if err := protection.Check(r); err != nil {
 			writeError(w, http.StatusForbidden, "requests of pages of another site are refused: "+err.Error())
 			return
 		}
+		next.ServeHTTP(w, r)
+	})
+}
+
+// jsonOnly passes calls in JSON. A page can send other types without asking first.
+func jsonOnly(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		kind, _, err := mime.ParseMediaType(r.Header.Get("Content-Type"))
 		if r.Method == http.MethodPost && (err != nil || kind != "application/json") {
 			writeError(w, http.StatusUnsupportedMediaType, "send JSON, with the header Content-Type: application/json")

@@ -27,14 +27,15 @@ type Config struct {
 func Handler(cfg Config) http.Handler {
 	page := guard{hosts: cfg.Hosts, loopback: cfg.Loopback}.onlyOwnHosts
 	mux := http.NewServeMux()
-	mux.Handle("/json", page(jsonOnly(cfg.JSON)))
-	mux.Handle("POST /v1/explain", page(jsonOnly(cfg.Explainer)))
+	mux.Handle("/json", page(sameSite(cfg.JSON)))
+	mux.Handle("POST /v1/explain", page(sameSite(jsonOnly(cfg.Explainer))))
 	for _, path := range []string{"/v1/backup", "/v1/restore", "/v1/status", "/v1/openapi.json", "/v1/namespaces", "/v1/namespaces/"} {
 		mux.HandleFunc(path, elsewhere)
 	}
 	mux.Handle("GET /metrics", page(promhttp.HandlerFor(cfg.Gatherer, promhttp.HandlerOpts{})))
 	mux.Handle("GET /readyz", cfg.Health)
 	mux.HandleFunc("GET /healthz", text("ok\n"))
+	mux.Handle("/healthcheck", http.HandlerFunc(cfg.Health.check))
 	mux.Handle("GET /{$}", page(text(index)))
 	if cfg.PProf {
 		for path, profile := range map[string]http.HandlerFunc{
@@ -64,5 +65,6 @@ POST /json          ask for a decision (RateLimitRequest as JSON)
 POST /v1/explain    what a descriptor would do, and why
 GET  /metrics       Prometheus metrics
 GET  /healthz       alive
+GET  /healthcheck   ready, as envoyproxy/ratelimit says it
 GET  /readyz        ready, and which configuration is in force
 `

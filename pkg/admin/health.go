@@ -110,6 +110,16 @@ func (h *Health) ServeHTTP(w http.ResponseWriter, _ *http.Request) {
 	writeJSON(w, code, state)
 }
 
+// check answers /healthcheck, as envoyproxy/ratelimit does.
+func (h *Health) check(w http.ResponseWriter, _ *http.Request) {
+	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
+	if !h.State().Ready {
+		w.WriteHeader(http.StatusInternalServerError)
+		return
+	}
+	_, _ = w.Write([]byte("OK")) // an error says that the client has gone
+}
+
 func writeJSON(w http.ResponseWriter, code int, v any) {
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(code)

@@ -47,7 +47,7 @@ func TestPlanAllocatesOnlyNames(t *testing.T) {
 		{"literal names, shadow", entries("plan", "trial"), 0},
 		{"two names, groups", entries("plan", "free", "user", "u", "PATH", "/v1/chat"), 3},
 	}
-	asked := descriptor.NewAsked(time.Unix(0, 0))
+	asked := descriptor.NewAsked()
 	tree := treeOf(t, branch("user", "", per("hour", 1)), branch("tenant", "*", per("hour", 1)))
 	of := asked.Of(tree)
 	now := time.Unix(1e6, 0)

@@ -6,19 +6,13 @@ import (
 	"time"
 )
 
-const (
-	// AskedWithin is how long a limit counts as asked after such a request.
-	AskedWithin = time.Hour
-	// Young is the age of a process below which every explicit number above 0 is a charge. Another
-	// replica may have seen the request that asked.
-	Young = time.Minute
-)
+// AskedWithin is how long a limit counts as asked after such a request.
+const AskedWithin = time.Hour
 
 // Asked has the time at which each limit of an envoyproxy/ratelimit file was last asked with an
 // explicit 0 or without a number. It has one time for each limit of the rules in force, and none
 // for values of descriptors. It is safe for concurrent use. A process needs one.
 type Asked struct {
-	born int64 // Unix milliseconds
 	mu   sync.Mutex
 	last map[askedLimit]*atomic.Int64 // Unix milliseconds; 0 = never
 }
@@ -26,17 +20,15 @@ type Asked struct {
 // askedLimit identifies a limit across reloads.
 type askedLimit struct{ domain, way string }
 
-// NewAsked returns the times of a process that starts now.
-func NewAsked(now time.Time) *Asked {
-	return &Asked{born: now.UnixMilli(), last: map[askedLimit]*atomic.Int64{}}
-}
+// NewAsked returns the times of a process that starts.
+func NewAsked() *Asked { return &Asked{last: map[askedLimit]*atomic.Int64{}} }
 
 // Of returns the times for rules that come into force. A limit that the earlier rules had too keeps
 // its time. The times of other limits are forgotten.
 func (a *Asked) Of(r *Rules) *AskedRules {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	of := &AskedRules{born: a.born, last: make([]*atomic.Int64, r.Len())}
+	of := &AskedRules{last: make([]*atomic.Int64, r.Len())}
 	kept := map[askedLimit]*atomic.Int64{}
 	for _, d := range r.Domains() {
 		for _, rule := range d.rules {
@@ -57,7 +49,6 @@ func (a *Asked) Of(r *Rules) *AskedRules {
 
 // AskedRules is the times of [Asked] for one set of rules.
 type AskedRules struct {
-	born int64
 	last []*atomic.Int64 // by Rule.Index
 }
 
@@ -72,11 +63,11 @@ func (a *AskedRules) note(r *Rule, now int64) {
 	}
 }
 
-// charges reports whether an explicit number above 0 is a charge to the rule. Without times the
-// process counts as young.
+// charges reports whether an explicit number above 0 is a charge to the rule. Without times none is: one request
+// alone is never a charge.
 func (a *AskedRules) charges(r *Rule, now int64) bool {
-	if a == nil || now-a.born < Young.Milliseconds() {
-		return true
+	if a == nil {
+		return false
 	}
 	last := a.last[r.index].Load()
 	return last > 0 && now-last <= AskedWithin.Milliseconds()

@@ -19,7 +19,7 @@ func modeOf(t *testing.T, rules *descriptor.Rules, call descriptor.Call) limiter
 		t.Fatalf("takes: got %d, want 1", len(plan.Request.Takes))
 	}
 	out := plan.Outcomes[0]
-	if mode := plan.Request.Takes[0].Mode; mode != out.Mode || out.Answers != (mode == limiter.Charge) || plan.Answers != out.Answers {
+	if mode := plan.Request.Takes[0].Mode; mode != out.Mode || out.Answers != (mode == limiter.Charge) || plan.Answers != (out.Answers || out.Peek) {
 		t.Errorf("mode of the take %v, outcome %+v", mode, out)
 	}
 	return plan.Request.Takes[0].Mode
@@ -62,7 +62,7 @@ func TestExplicitNumberOfATree(t *testing.T) {
 	for _, test := range tests {
 		t.Run(fmt.Sprintf("%s, %v", test.first, test.at), func(t *testing.T) {
 			t.Parallel()
-			asked := descriptor.NewAsked(start).Of(rules)
+			asked := descriptor.NewAsked().Of(rules)
 			first := calls[test.first]
 			first.Asked, first.Now = asked, start.Add(time.Hour)
 			modeOf(t, rules, first)
@@ -81,7 +81,7 @@ func TestExplicitNumberOfATree(t *testing.T) {
 func TestRefundOfATreeIsNoPeek(t *testing.T) {
 	t.Parallel()
 	rules := treeOf(t, branch("user", "", per("hour", 9)))
-	asked := descriptor.NewAsked(time.Unix(0, 0)).Of(rules)
+	asked := descriptor.NewAsked().Of(rules)
 	desc := entries("user", "u")
 	desc.Refund = true
 	call := descriptor.Call{Descriptors: []descriptor.Descriptor{desc}, Asked: asked, Now: time.Unix(3600, 0)}
@@ -97,24 +97,16 @@ func TestRefundOfATreeIsNoPeek(t *testing.T) {
 	}
 }
 
-// A young process charges, as another replica may have seen the peek.
-func TestYoungProcessCharges(t *testing.T) {
+// One request alone is never a charge, however young the process is.
+func TestTheFirstRequestIsNoCharge(t *testing.T) {
 	t.Parallel()
-	start := time.Unix(1e9, 0)
 	rules := treeOf(t, branch("user", "", per("hour", 9)))
-	asked := descriptor.NewAsked(start).Of(rules)
-	call := descriptor.Call{Hits: 3, Descriptors: []descriptor.Descriptor{entries("user", "u")}, Asked: asked}
-	for age, want := range map[time.Duration]limiter.Mode{
-		-time.Second: limiter.Charge, 0: limiter.Charge, descriptor.Young - time.Millisecond: limiter.Charge, descriptor.Young: limiter.Consume,
-	} {
-		call.Now = start.Add(age)
-		if got := modeOf(t, rules, call); got != want {
-			t.Errorf("at the age of %v: got mode %v, want %v", age, got, want)
+	call := descriptor.Call{Hits: 3, Descriptors: []descriptor.Descriptor{entries("user", "u")}, Now: time.Unix(1e9, 0)}
+	for _, asked := range []*descriptor.AskedRules{nil, descriptor.NewAsked().Of(rules)} {
+		call.Asked = asked
+		if got := modeOf(t, rules, call); got != limiter.Consume {
+			t.Errorf("got mode %v, want a take", got)
 		}
-	}
-	call.Asked = nil
-	if got := modeOf(t, rules, call); got != limiter.Charge {
-		t.Errorf("without a memory: got mode %v, want a charge", got)
 	}
 }
 
@@ -125,7 +117,7 @@ func TestAskedGoesByTheWay(t *testing.T) {
 	start := time.Unix(1e9, 0)
 	now := start.Add(time.Hour)
 	old := treeOf(t, branch("a_b", "", per("hour", 9)), branch("a", "b", per("hour", 9)))
-	asked := descriptor.NewAsked(start)
+	asked := descriptor.NewAsked()
 	of := asked.Of(old)
 	modeOf(t, old, descriptor.Call{Descriptors: []descriptor.Descriptor{entries("a", "b")}, Asked: of, Now: now})
 	reloaded := treeOf(t, branch("x", "", per("hour", 9)), branch("a", "b", per("hour", 10)), branch("a_b", "", per("hour", 9)))

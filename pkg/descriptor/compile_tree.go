@@ -116,12 +116,12 @@ func (c *treeCompiler) rule(s *TreeSpec, to way) *Rule {
 // limit compiles the limit of a rule.
 func (c *treeCompiler) limit(r *Rule, s *TreeSpec) {
 	if s.Limit == nil { // without a limit it hides the limit of the key without a value
-		r.unlimited = true
+		r.unlimited, r.leaf.free = true, true
 		return
 	}
 	path := s.Path + ".rate_limit"
 	r.unlimited = s.Limit.Unlimited
-	r.leaf.name, r.leaf.replaces = s.Limit.Name, s.Limit.Replaces
+	r.leaf.quoted.Name, r.leaf.replaces = s.Limit.Name, s.Limit.Replaces
 	for i, name := range s.Limit.Replaces {
 		if name == "" || name == s.Limit.Name {
 			c.problem(path+".replaces["+strconv.Itoa(i)+"]", "must be the name of another limit")
@@ -138,6 +138,7 @@ func (c *treeCompiler) limit(r *Rule, s *TreeSpec) {
 		c.problem(path+".unit", "%q is no unit; it must be second, minute, hour, day, week, month or year", s.Limit.Unit)
 		return
 	}
+	r.leaf.quoted.RequestsPerUnit, r.leaf.quoted.Unit = s.Limit.RequestsPerUnit, period
 	name := treeLimit
 	if limiter.ValidateLimitName(s.Limit.Name) == nil {
 		name = s.Limit.Name
@@ -147,8 +148,8 @@ func (c *treeCompiler) limit(r *Rule, s *TreeSpec) {
 	if s.Limit.RequestsPerUnit == 0 {
 		r.leaf.blocked = true
 	} else {
-		n := int64(s.Limit.RequestsPerUnit)
-		limits, err := limiter.NewLimits(limiter.Custom(name, n, n, period))
+		n := int64(s.Limit.RequestsPerUnit) // also the most debt: it is over after one more window
+		limits, err := limiter.NewLimits(limiter.Custom(name, n, n, period).WithMaxDebt(n))
 		if err != nil {
 			c.problem(path, "%v", err)
 		}

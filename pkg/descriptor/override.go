@@ -16,11 +16,15 @@ type overrideKey struct {
 	limit  string
 	tokens int64
 	period time.Duration
+	ofFile bool // of an envoyproxy/ratelimit file: its debt is at most the limit, as of other limits of such files
 }
 
 // makeOverride makes the set of a key. The replaced limit's bound of debt stays.
 func makeOverride(key overrideKey) *limiter.Limits {
 	replaced := limiter.Custom(key.limit, key.tokens, key.tokens, key.period)
+	if key.ofFile {
+		replaced.MaxDebt = key.tokens
+	}
 	limits := make([]limiter.Limit, 0, limiter.MaxLimits)
 	for i := range key.base.Len() {
 		if l := key.base.At(i); l.Name != key.limit {

@@ -13,13 +13,15 @@ type Call struct {
 	Descriptors []Descriptor
 	Estimates   Estimator // for reservations without a number; nil = no estimates
 
-	// Asked is for [OverdrawAuto], and belongs to the rules that plan the call; nil = the process
-	// counts as young. Now is the time of the call for it.
+	// Asked is for [OverdrawAuto], and belongs to the rules that plan the call; nil = no limit was asked. Now
+	// is the time of the call for it.
 	Asked *AskedRules
 	Now   time.Time
 	// NoGuess makes [OverdrawAuto] take every amount and charge none, for a caller that may not
 	// charge.
 	NoGuess bool
+	// AllQuota makes each descriptor for an envoyproxy/ratelimit file one of quota_mode.
+	AllQuota bool
 }
 
 // Estimator estimates use from earlier use.
@@ -57,6 +59,12 @@ type Outcome struct {
 	// Answers reports, for Takes with Mode Charge, that the descriptor is over its limit when the
 	// balance is below zero after the charge.
 	Answers bool
+	// Peek reports, for Takes of an envoyproxy/ratelimit file, that the descriptor takes nothing: it is over its
+	// limit when the balance is below zero.
+	Peek bool
+	// Silent reports, for Unlimited, that the status has no number: an envoyproxy/ratelimit file has no limit there,
+	// or another limit of the call replaces it.
+	Silent bool
 	// Quota reports that the descriptor is of quota_mode. When it is over its limit, it denies the
 	// call only if all others of the call with Quota are over too.
 	Quota bool
@@ -100,6 +108,7 @@ type Shadow struct {
 	Descriptor int // index in Call.Descriptors
 	Request    limiter.Request
 	Why        string // not "": the reason for which it would deny without asking the store; it takes nothing
+	Peek       bool   // as Outcome.Peek
 	Answers    bool   // it would deny if a balance is below zero after its charge
 }
 
@@ -111,7 +120,7 @@ type Plan struct {
 	Outcomes []Outcome // one for each descriptor
 	Shadows  []Shadow
 	Charges  bool // at least one take is a charge
-	Answers  bool // at least one outcome has Answers
+	Answers  bool // at least one outcome has Answers or Peek
 	Quota    bool // at least one outcome has Quota
 
 	Reserves    []Reserve    // in the order of takes

@@ -218,7 +218,7 @@ func (p *planner) shadow(rule *Rule, v *view) {
 	case q.mode != limiter.Consume && !q.answers:
 		why = "" // a charge or refund is not denied
 	}
-	*s = Shadow{Rule: rule, Descriptor: p.index, Why: why, Answers: q.answers, Request: limiter.Request{
+	*s = Shadow{Rule: rule, Descriptor: p.index, Why: why, Answers: q.answers, Peek: q.peek && rule.leaf != nil, Request: limiter.Request{
 		Namespace: rule.domain.namespace, Takes: takes, OnUnavailable: rule.policy, LocalShare: rule.share,
 	}}
 	if len(takes) == 0 && why == "" { // a refund of nothing
@@ -304,7 +304,7 @@ func (p *planner) split(rule *Rule, t *take, q demand, limits limitSet) (parts [
 		parts[0] = rest
 		return parts, 1, ""
 	}
-	replaced := limitSet{limits: p.rules.replace(limits.limits, rule.override, own), by: limits.by, given: rule.override}
+	replaced := limitSet{limits: p.rules.replace(limits.limits, rule, own), by: limits.by, given: rule.override}
 	if replaced.limits == nil {
 		return parts, 0, limiter.ReasonNotConfigured.String()
 	}
@@ -456,16 +456,16 @@ func (p *planner) resource(rule *Rule, t *take, index int) string {
 	return found
 }
 
-// replace returns base with the named limit replaced by the one of a descriptor, whose Requests is
+// replace returns base with the limit of a rule replaced by the one of a descriptor, whose Requests is
 // above 0. It cuts a number of tokens to limiter.MaxTokens, and a period to 1 second to 366 days.
 // It returns nil when the limit would be one more than a bucket can have.
-func (r *Rules) replace(base *limiter.Limits, name string, l *Limit) *limiter.Limits {
+func (r *Rules) replace(base *limiter.Limits, rule *Rule, l *Limit) *limiter.Limits {
 	const longest = tokenbucket.MaxPeriod * time.Millisecond
 	period := min(max(l.Period, time.Second), longest)
 	if rest := period % time.Millisecond; rest > 0 {
 		period += time.Millisecond - rest
 	}
-	key := overrideKey{base: base, limit: name, tokens: limiter.MaxTokens, period: period}
+	key := overrideKey{base: base, limit: rule.override, tokens: limiter.MaxTokens, period: period, ofFile: rule.leaf != nil}
 	if l.Requests < limiter.MaxTokens {
 		key.tokens = int64(l.Requests)
 	}

@@ -119,6 +119,9 @@ type Rule struct {
 	leaf      *leaf // of a rule of a tree
 }
 
+// OfFile reports whether the domain has the descriptors of an envoyproxy/ratelimit file.
+func (d *Domain) OfFile() bool { return d.tree != nil }
+
 // Name returns the rule's name, unique in its domain.
 func (r *Rule) Name() string { return r.name }
 

@@ -146,7 +146,7 @@ type Overdraw uint8
 // The settings of Overdraw.
 const (
 	// OverdrawAuto charges if the same limit was asked in the last [AskedWithin] with an explicit 0
-	// or without a number. It also charges in a process younger than [Young].
+	// or without a number. So one request alone is never a charge.
 	OverdrawAuto   Overdraw = iota
 	OverdrawNever           // an ordinary take
 	OverdrawAlways          // a charge

@@ -1,5 +1,7 @@
 package descriptor
 
+import "time"
+
 const (
 	// treeLimit is the name of limits that have none in an envoyproxy/ratelimit file.
 	treeLimit = "requests"
@@ -43,9 +45,26 @@ type leaf struct {
 	way      string   // the way to it, which is unique
 	shared   []string // for each level the pattern whose values share a bucket, or ""
 	blocked  bool     // admits nothing
-	name     string   // for the replaces of others; "" = none
+	free     bool     // it has no limit in the file, not even an unlimited one
+	quoted   Quoted
 	replaces []string
 	quota    bool
+}
+
+// Quoted is a limit as an envoyproxy/ratelimit file has it.
+type Quoted struct {
+	Name            string // in answers, and for the replaces of others; "" = none
+	RequestsPerUnit uint32
+	Unit            time.Duration // 1 second to 365 days; 0 = it is no such limit
+}
+
+// Quoted returns the limit of a rule of an envoyproxy/ratelimit file, and whether the rule is of such a file.
+// Unit is 0 for a rule without a limit, and for the one for limits that descriptors bring.
+func (r *Rule) Quoted() (Quoted, bool) {
+	if r == nil || r.leaf == nil {
+		return Quoted{}, false
+	}
+	return r.leaf.quoted, true
 }
 
 // walk returns the rule that the entries lead to; nil when there is none.

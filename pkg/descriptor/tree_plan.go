@@ -32,6 +32,7 @@ func (r *Rules) planTree(d *Domain, call *Call, plan *Plan) {
 		p := planner{rules: r, plan: plan, call: call, index: i}
 		p.charged = rule != nil && p.overdraws(d.tree, now)
 		out := p.leaf(d, rule, replaced)
+		out.Quota = out.Quota || call.AllQuota
 		plan.Quota = plan.Quota || out.Quota
 		plan.Outcomes = append(plan.Outcomes, out)
 	}
@@ -42,14 +43,17 @@ func (p *planner) leaf(d *Domain, rule *Rule, replaced []string) Outcome {
 	switch {
 	case rule == nil:
 		return Outcome{Kind: Unmatched, Deny: d.denyUnknown}
-	case rule.unlimited, rule.leaf.name != "" && slices.Contains(replaced, rule.leaf.name):
-		return Outcome{Kind: Unlimited, Rule: rule}
+	case rule.unlimited:
+		return Outcome{Kind: Unlimited, Rule: rule, Silent: rule.leaf.free}
+	case rule.leaf.quoted.Name != "" && slices.Contains(replaced, rule.leaf.quoted.Name):
+		return Outcome{Kind: Unlimited, Rule: rule, Silent: true}
 	case rule.shadow:
 		p.shadow(rule, nil)
 		return Outcome{Kind: Unlimited, Rule: rule, Quota: rule.leaf.quota}
 	}
 	out := p.enforce(rule, nil)
-	out.Quota = rule.leaf.quota
+	out.Quota, out.Peek = rule.leaf.quota, out.Kind == Takes && p.demand(rule).peek
+	p.plan.Answers = p.plan.Answers || out.Peek
 	return out
 }
 

@@ -60,7 +60,7 @@ func TestTree(t *testing.T) {
 	takes := func(rule, entity string, tokens int64, period time.Duration) planned {
 		return planned{Outcomes: []string{"takes " + rule + " 0+1"}, Takes: []limiter.Take{{
 			Entity: entity, Resource: "d", Consume: amounts("requests", 1000),
-			Limits: limits(t, limiter.Custom("requests", tokens, tokens, period)), LimitsOf: "descriptors",
+			Limits: limits(t, limiter.Custom("requests", tokens, tokens, period).WithMaxDebt(tokens)), LimitsOf: "descriptors",
 		}}}
 	}
 	outcome := func(text string) planned { return planned{Outcomes: []string{text}} }
@@ -136,11 +136,11 @@ func TestTreeHits(t *testing.T) {
 		Takes: []limiter.Take{
 			{
 				Entity: "user=u", Resource: "d", Consume: amounts("requests", 3000), Mode: limiter.Refund,
-				Limits: limits(t, limiter.PerDay("requests", 1)), LimitsOf: "descriptors",
+				Limits: limits(t, limiter.PerDay("requests", 1).WithMaxDebt(1)), LimitsOf: "descriptors",
 			},
 			{
 				Entity: "no=rule", Resource: "d", Consume: amounts("requests", 1000),
-				Limits: limits(t, limiter.PerHour("requests", 5)), Given: "requests",
+				Limits: limits(t, limiter.PerHour("requests", 5).WithMaxDebt(5)), Given: "requests",
 			},
 		},
 	}

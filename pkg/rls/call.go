@@ -41,6 +41,9 @@ type shadowResult struct {
 	descriptor int // index in the call
 	denied     bool
 	limit      string // that would have denied; "" when no limit would
+
+	limited bool // with status, of a rule of an envoyproxy/ratelimit file
+	status  limiter.LimitStatus
 }
 
 // modes notes the modes of the plan's takes.
@@ -60,4 +63,5 @@ type part struct {
 	request limiter.Request
 	index   []int                 // index in the plan of each of its takes
 	others  []limiter.LimitStatus // of the takes that are not in it
+	look    bool                  // it peeks for each take; those of envoyproxy/ratelimit files have one limit each
 }

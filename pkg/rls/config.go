@@ -58,6 +58,8 @@ type Options struct {
 	// UnmatchedDeny denies calls of domains that are not in the rules. For descriptors that no rule
 	// of a domain matches, the domain has its own setting.
 	UnmatchedDeny bool
+	// Files are the answers for the domains of envoyproxy/ratelimit files.
+	Files FileOptions
 	// Body is the body of denials of domains that are not in the rules. Each domain has its own.
 	Body descriptor.Body
 	// OnUnavailable answers a call that could not be decided, unless its rules have a policy: Unset
@@ -89,6 +91,18 @@ type Headers struct {
 	XRateLimit bool          // x-ratelimit-limit, -remaining and -reset, of the tightest limit
 	OpenAI     OpenAIHeaders // x-ratelimit-limit-requests and so on, of two limits side by side
 	IETF       bool          // ratelimit-policy and ratelimit, with an item for each name of a limit
+}
+
+// FileOptions are the settings of that service, for answers to its files.
+type FileOptions struct {
+	// OwnHeaders sends Options.Headers, in place of Headers.
+	OwnHeaders bool
+	// Headers are the names of headers of the limit with the fewest requests left; the zero value sends none.
+	Headers struct{ Limit, Remaining, Reset string }
+	// Shadow admits all calls. Their statuses say what would be denied.
+	Shadow bool
+	// Quota makes each descriptor one of quota_mode; one without a limit is not over it.
+	Quota bool
 }
 
 // OpenAIHeaders are the names of the limits for OpenAI's headers; "" = none.

@@ -16,6 +16,7 @@ func (s *Service) decide(ctx context.Context, now time.Time, c *call, st *state)
 	c.holdings = c.holdings[:0]
 	c.in.Estimates, c.in.Asked, c.in.Now = s.used, st.asked, now
 	c.in.NoGuess = c.json && !c.options.JSON.Charges
+	c.in.AllQuota = c.options.Files.Quota
 	st.rules.Plan(&c.in, &c.plan)
 	c.plan.Request.Snapshot = c.options.Snapshot
 	for i := range c.plan.Shadows {
@@ -38,6 +39,7 @@ func (s *Service) decide(ctx context.Context, now time.Time, c *call, st *state)
 	case len(c.plan.Request.Takes) > 0:
 		s.take(ctx, now, c)
 	}
+	s.lookAtRest(ctx, now, c)
 	s.used.learn(c)
 	if c.verdict.policy != limiter.Unset {
 		s.metrics.degraded.WithLabelValues(c.verdict.policy.String()).Inc()

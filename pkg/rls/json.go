@@ -36,19 +36,14 @@ var errLarge = errors.New("too large")
 // JSONHandler returns a handler for the service over HTTP. It answers a POST of a RateLimitRequest
 // in protobuf's JSON, in camelCase or snake_case, with a RateLimitResponse. The status is 200 for
 // OK, and for OVER_LIMIT 429, or that of the rule that denies. The response has the response headers of the answer. It answers a
-// mistake in a request with 400 or 405 and {"error": "..."}. A refund or a charge that
-// [JSONOptions] do not allow gets 403. The handler asks for no credential, and takes any media
-// type, so pages in browsers must not reach it.
+// mistake in a request with 400 and {"error": "..."}. A refund or a charge that [JSONOptions] do not allow
+// gets 403. The handler asks for no credential, and takes any method and media type, so pages in browsers
+// must not reach it.
 func (s *Service) JSONHandler() http.Handler {
 	return http.HandlerFunc(s.serveJSON)
 }
 
 func (s *Service) serveJSON(w http.ResponseWriter, r *http.Request) {
-	if r.Method != http.MethodPost {
-		w.Header().Set("Allow", http.MethodPost)
-		refuse(w, http.StatusMethodNotAllowed, "use POST, with a RateLimitRequest in JSON")
-		return
-	}
 	wire, err := s.readJSON(http.MaxBytesReader(w, r.Body, MaxJSON))
 	if tooLarge := (*http.MaxBytesError)(nil); errors.As(err, &tooLarge) || errors.Is(err, errLarge) {
 		respond(w, s.tooLarge(r.Context(), err.Error()))

@@ -57,7 +57,7 @@ func TestJSONRefuses(t *testing.T) {
 		status             int
 		want               string // in the body
 	}{
-		{"another method", http.MethodGet, "", http.StatusMethodNotAllowed, `{"error":"use POST, with a RateLimitRequest in JSON"}`},
+		{"nothing", http.MethodGet, "", http.StatusBadRequest, `not a RateLimitRequest in JSON: `},
 		{"no JSON", http.MethodPost, "domain: x", http.StatusBadRequest, `not a RateLimitRequest in JSON: `},
 		{"unknown field", http.MethodPost, `{"domian":"x"}`, http.StatusBadRequest, `unknown field \"domian\"`},
 		{"no domain", http.MethodPost, `{"descriptors":[{}]}`, http.StatusBadRequest, `{"error":"domain is empty: set domain in the gateway's rate limit configuration"}`},

@@ -26,22 +26,44 @@ func (s *Service) takeInParts(ctx context.Context, now time.Time, c *call) {
 		c.judge()
 	}
 	booked := c.verdict
-	if c.concludes() {
+	if c.concludes() || s.peekPart(ctx, now, c, &booked) {
 		return
 	}
 	for range maxParts {
 		booked.late = booked.late || c.verdict.late
 		c.verdict = verdict{}
-		if !s.askPart(ctx, now, c, func(o *descriptor.Outcome) bool { return o.Mode == limiter.Consume && !c.exceeded(o) }) {
+		if !s.askPart(ctx, now, c, func(o *descriptor.Outcome) bool { return o.Mode == limiter.Consume && !o.Peek && !c.exceeded(o) }) {
 			break
 		}
-		if !c.verdict.denied || c.verdict.blanket || c.decision.MissingLimit != "" || c.decision.Reason == limiter.ReasonDisabled || c.concludes() {
+		if !c.verdict.denied || c.final() || c.concludes() {
 			break
 		}
 	}
 	c.verdict.policy = max(c.verdict.policy, booked.policy)
 	c.verdict.late = (c.verdict.late || booked.late) && c.verdict.policy == limiter.Unset
 	c.verdict.unbooked = booked.unbooked
+}
+
+// peekPart asks for the balances that the call only looks at, and reports whether they decide the call.
+func (s *Service) peekPart(ctx context.Context, now time.Time, c *call, booked *verdict) bool {
+	if !s.askPart(ctx, now, c, func(o *descriptor.Outcome) bool { return o.Peek }) {
+		return false
+	}
+	if !c.verdict.denied || !c.final() {
+		c.judgePeeks()
+		c.verdict.denied = false
+		booked.policy, booked.late = max(c.verdict.policy, booked.policy), c.verdict.late || booked.late
+		if !c.concludes() {
+			return false
+		}
+	}
+	c.verdict.unbooked = booked.unbooked
+	return true
+}
+
+// final reports whether the last part denied the call for another reason than too few tokens.
+func (c *call) final() bool {
+	return c.verdict.blanket || c.decision.MissingLimit != "" || c.decision.Reason == limiter.ReasonDisabled
 }
 
 // askPart requests the takes of the outcomes for which pick returns true. It adds their statuses to
@@ -56,7 +78,11 @@ func (s *Service) askPart(ctx context.Context, now time.Time, c *call, pick func
 			continue
 		}
 		for take := o.First; take < o.First+o.Count; take++ {
-			takes, p.index = append(takes, c.plan.Request.Takes[take]), append(p.index, take)
+			t := c.plan.Request.Takes[take]
+			if p.look {
+				t.Mode, t.Consume = limiter.Consume, []limiter.Consumption{{Limit: t.Consume[0].Limit}}
+			}
+			takes, p.index = append(takes, t), append(p.index, take)
 		}
 	}
 	p.request = c.plan.Request

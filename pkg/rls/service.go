@@ -56,7 +56,7 @@ func New(cfg Config) (*Service, error) {
 		decider: cfg.Decider,
 		settler: cfg.Settler,
 		used:    estimator{reservation.NewEstimates(0)},
-		asked:   descriptor.NewAsked(cfg.Now()),
+		asked:   descriptor.NewAsked(),
 		now:     cfg.Now,
 		max:     int64(cfg.MaxInFlight), maxBytes: cfg.MaxBytes,
 		calls:    sync.Pool{New: func() any { return new(call) }},

@@ -25,7 +25,8 @@ func (s *shadows) decide(ctx context.Context, now time.Time, c *call) {
 func (s *shadows) byRules(ctx context.Context, now time.Time, c *call) {
 	for i := range c.plan.Shadows {
 		sh, d := &c.plan.Shadows[i], &c.shadow
-		if c.verdict.denied && !sh.Answers {
+		_, ofFile := sh.Rule.Quoted() // such rules have statuses, whatever happened to the call
+		if c.verdict.denied && !sh.Answers && !ofFile {
 			continue
 		}
 		if sh.Why != "" {
@@ -44,6 +45,13 @@ func (s *shadows) byRules(ctx context.Context, now time.Time, c *call) {
 			judge(&sh.Request, d)
 		}
 		r := shadowResult{rule: sh.Rule, descriptor: sh.Descriptor, denied: !d.Admitted, limit: d.MissingLimit}
+		if ofFile && len(d.Statuses) > 0 {
+			r.limited, r.status = true, d.Statuses[0]
+			if sh.Peek {
+				need(&d.Statuses[0], 0)
+				r.status, r.denied = d.Statuses[0], d.Statuses[0].Exceeded
+			}
+		}
 		if t := tightest(d.Statuses); t != nil && t.Exceeded {
 			r.limit = t.Limit.Name
 			s.observer.tellShadow(now, &sh.Request, t, r.limit)

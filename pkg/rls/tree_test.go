@@ -102,10 +102,12 @@ func TestChargesOfEnvoyFilesCount(t *testing.T) {
 	}
 }
 
-// A charge answers OVER_LIMIT when it is more than the tokens left, and is booked.
+// A charge answers OVER_LIMIT when it is more than the tokens left, and is booked. A peek is over the limit in debt
+// only.
 func TestChargeOfAnEnvoyFileAnswers(t *testing.T) {
 	t.Parallel()
 	e := newTree(t, perHour("user", 1000))
+	e.wantCode(t, "a peek", hits("user", "u", zero), isOK, 1000)
 	e.wantCode(t, "a charge of all", hits("user", "u", explicit(1000)), isOK, 0)
 	answer := e.wantCode(t, "a charge of more than is left", hits("user", "u", explicit(100)), isOver, 0)
 	// 100 in debt and 100 needed: 200 of 1000 an hour are 720 s.
@@ -115,25 +117,31 @@ func TestChargeOfAnEnvoyFileAnswers(t *testing.T) {
 	if got := answer.GetDynamicMetadata().GetFields()["reason"].GetStringValue(); got != "limit_exhausted" {
 		t.Errorf("reason: got %q, want limit_exhausted", got)
 	}
+	e.wantCode(t, "a peek in debt", hits("user", "u", zero), isOver, 0)
 	e.clock.advance(6 * time.Minute) // 100 tokens
-	e.wantCode(t, "the debt is paid, nothing is left", hits("user", "u", zero), isOver, 0)
+	e.wantCode(t, "the debt is paid, nothing is left", hits("user", "u", zero), isOK, 0)
 	e.clock.advance(6 * time.Minute)
 	e.wantCode(t, "as much as is left", hits("user", "u", explicit(100)), isOK, 0)
 	answer = e.wantCode(t, "more than the limit", hits("user", "u", explicit(1001)), isOver, 0)
-	if answer.GetStatuses()[0].GetDurationUntilReset() != nil {
-		t.Errorf("a charge above the capacity promises a time: %v", answer)
+	if s := answer.GetStatuses()[0].GetDurationUntilReset().GetSeconds(); s < 1 || s > 3600 {
+		t.Errorf("a charge above the capacity: got %v, want the time to the next window", answer)
 	}
+	for range 3 {
+		e.wantCode(t, "debt has an end", hits("user", "u", explicit(5000)), isOver, 0)
+	}
+	e.clock.advance(time.Hour)
+	e.wantCode(t, "which is that of the next window", hits("user", "u", zero), isOK, 0)
 }
 
-// Without a peek or a count on the same limit within the hour, in a process older than a minute, an
-// explicit number is an ordinary take. A denied one costs nothing.
+// Without a peek or a count on the same limit within the hour an explicit number is an ordinary take. A denied one
+// costs nothing.
 func TestTakesOfEnvoyFilesCostNothingDenied(t *testing.T) {
 	t.Parallel()
 	e := newTree(t, perHour("user", 1000), perHour("other", 10))
-	e.clock.advance(time.Minute)
 	e.wantCode(t, "a take", hits("user", "u", explicit(700)), isOK, 300)
 	e.wantCode(t, "a peek on another limit", hits("other", "u", zero), isOK, 10)
-	e.wantCode(t, "a take of too much", hits("user", "u", explicit(700)), isOver, 300)
+	e.wantCode(t, "a take of too much", hits("user", "u", explicit(700)), isOver, 0)
+	e.wantCode(t, "which cost nothing", hits("user", "u", explicit(300)), isOK, 0)
 	e.wantCode(t, "by another value a peek", hits("user", "v", zero), isOK, 1000)
 	e.wantCode(t, "a charge of too much", hits("user", "u", explicit(700)), isOver, 0)
 	e.clock.advance(time.Hour + time.Second)
@@ -153,7 +161,8 @@ func TestReloadRemembersPeeks(t *testing.T) {
 		perHour("new", 10), perHour("user", 1000),
 	}}}), rls.Options{})
 	e.wantCode(t, "a charge", hits("user", "u", explicit(1500)), isOver, 0)
-	e.wantCode(t, "a take of a new limit", hits("new", "u", explicit(11)), isOver, 10)
+	e.wantCode(t, "a take of a new limit", hits("new", "u", explicit(11)), isOver, 0)
+	e.wantCode(t, "which cost nothing", hits("new", "u", zero), isOK, 10)
 }
 
 func TestOverdrawOfAnInclude(t *testing.T) {
@@ -161,8 +170,9 @@ func TestOverdrawOfAnInclude(t *testing.T) {
 	for _, test := range []struct {
 		name     string
 		overdraw descriptor.Overdraw
+		then     rlsv3.RateLimitResponse_Code
 		left     uint32
-	}{{"never", descriptor.OverdrawNever, 300}, {"always", descriptor.OverdrawAlways, 0}} {
+	}{{"never", descriptor.OverdrawNever, isOK, 300}, {"always", descriptor.OverdrawAlways, isOver, 0}} {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
 			e := newEnv(t, nil)
@@ -175,7 +185,8 @@ func TestOverdrawOfAnInclude(t *testing.T) {
 				e.clock.advance(2 * time.Hour)
 			}
 			e.wantCode(t, "the first", hits("user", "u", explicit(700)), isOK, 300)
-			e.wantCode(t, "the second", hits("user", "u", explicit(700)), isOver, test.left)
+			e.wantCode(t, "the second", hits("user", "u", explicit(700)), isOver, 0)
+			e.wantCode(t, "what is left", hits("user", "u", zero), test.then, test.left)
 		})
 	}
 }
@@ -244,6 +255,7 @@ func TestChargesOfAShadow(t *testing.T) {
 	wouldDeny := func(answer *rlsv3.RateLimitResponse) bool {
 		return len(answer.GetDynamicMetadata().GetFields()["shadow"].GetListValue().GetValues()) > 0
 	}
+	e.wantCode(t, "a peek", hits("shadow", "s", zero)+","+hits("user", "u", zero), isOK, 10, 5)
 	if answer := e.wantCode(t, "within", hits("shadow", "s", explicit(6)), isOK); wouldDeny(answer) {
 		t.Errorf("a charge within the limit: got %v", answer)
 	}
@@ -261,6 +273,7 @@ func TestChargesOfAShadow(t *testing.T) {
 func TestDenialsOfChargesAreCounted(t *testing.T) {
 	t.Parallel()
 	e := newTree(t, quotaPerHour("small", 2), perHour("user", 5))
+	e.askEnvoy(t, hits("user", "u", zero)+","+hits("small", "u", zero))
 	e.askEnvoy(t, hits("user", "u", explicit(9)))
 	e.askEnvoy(t, hits("small", "s", explicit(9))+","+hits("user", "v", noNumber))
 	want := map[string]float64{

@@ -81,9 +81,8 @@ func TestPageOfAnotherSite(t *testing.T) {
 		code   int
 		want   string
 	}{
-		{"a form", []string{"Content-Type", "application/x-www-form-urlencoded"}, http.StatusUnsupportedMediaType, "Content-Type: application/json"},
-		{"plain text", []string{"Content-Type", "text/plain"}, http.StatusUnsupportedMediaType, "Content-Type: application/json"},
-		{"no type", nil, http.StatusUnsupportedMediaType, "Content-Type: application/json"},
+		{"a form of another site", []string{"Content-Type", "application/x-www-form-urlencoded", "Sec-Fetch-Site", "cross-site"}, http.StatusForbidden, "another site"},
+		{"plain text of another origin", []string{"Content-Type", "text/plain", "Origin", "http://evil.example"}, http.StatusForbidden, "another site"},
 		{"another site", []string{"Content-Type", inJSON, "Sec-Fetch-Site", "cross-site"}, http.StatusForbidden, "another site"},
 		{"another name of the site", []string{"Content-Type", inJSON, "Sec-Fetch-Site", "same-site"}, http.StatusForbidden, "another site"},
 		{"another origin", []string{"Content-Type", inJSON, "Origin", "http://evil.example"}, http.StatusForbidden, "another site"},

@@ -125,6 +125,9 @@ func (f *fleet) writeOnce(t *testing.T, sc *scenario) {
 func (f *fleet) useLimiters(t *testing.T, sc *scenario, mode string) {
 	t.Helper()
 	static := staticOf(t, sc, sc.limit)
+	if sc.flies {
+		static = staticOf(t, sc, limiter.Concurrent(sc.limit.Name, sc.limit.Capacity, limiter.MaxInFlight))
+	}
 	units := sc.units
 	if units == 0 {
 		units = 1 << 40

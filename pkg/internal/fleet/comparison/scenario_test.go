@@ -29,6 +29,7 @@ type scenario struct {
 	units   int64         // write units a second from which the bucket is split; 0 = it is not
 	warms   time.Duration // for so long after the start messages take ten times as long
 	logger  *slog.Logger  // of the stores; nil = none
+	flies   bool          // the limit is of requests in flight, none of which ends
 	tested  bool          // its short load is run with the tests of every change
 }
 
@@ -120,6 +121,8 @@ func harderScenarios(of func(name, text string, replicas int, limit limiter.Limi
 	p.warms, p.tested = time.Second/2, true
 	q := of("Q", "a quota with enough for all: 10,000 calls a second, 1,000,000 tokens and no refill", 3, limitOf(1_000_000, 0), 10_000, demands{under: true, writes: 0.002})
 	r := of("R", "a quota that runs out: 10,000 calls a second, 20,000 tokens and no refill", 3, limitOf(20_000, 0), 10_000, demands{writes: 0.004})
-	q.tested, r.tested = true, true
-	return []scenario{k, l, m, n, o, p, q, r}
+	f := of("S", "requests in flight, enough for all: 10,000 calls a second, limit 1,000,000", 3, limitOf(1_000_000, 0), 10_000, demands{under: true, writes: 0.002})
+	f.flies = true
+	q.tested, r.tested, f.tested = true, true, true
+	return []scenario{k, l, m, n, o, p, q, r, f}
 }
