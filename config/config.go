@@ -13,12 +13,13 @@ import (
 
 // Config is a configuration that can be used. It comes from [Load] or [Parse].
 type Config struct {
-	Server   Server
-	Store    Store
-	Decision Decision
-	Headers  Headers
-	Cache    Cache
-	Audit    Audit
+	Server     Server
+	Store      Store
+	Decision   Decision
+	Headers    Headers
+	Envoyproxy Envoyproxy
+	Cache      Cache
+	Audit      Audit
 
 	Reservation Reservation
 	Budgets     Budgets

@@ -43,7 +43,7 @@ const needsDomain = "needs domain, the name that the gateway's rate limit filter
 
 // envoyFile is a file of envoyproxy/ratelimit: a domain and its descriptors.
 func (dom *domain) envoyFile() yamlcfg.Schema {
-	return yamlcfg.Object{Title: "envoyproxy", Needs: []string{"domain"}, Missing: needsDomain, Keys: []yamlcfg.Key{
+	return yamlcfg.Object{Title: "file", Needs: []string{"domain"}, Missing: needsDomain, Keys: []yamlcfg.Key{
 		key("domain", "the domain of the gateway's filter", yamlcfg.Name(&dom.spec.Domain)),
 		key("descriptors", "its descriptors", tree(&dom.spec.Tree, maxTree)),
 	}}.Then(func(n yamlcfg.Node, _ bool) {

@@ -34,6 +34,7 @@ func (f *file) schema() yamlcfg.Schema {
 			key("local", "settings of `local`", local(&c.Static.LocalShare)),
 		)),
 		key("headers", "[headers](headers.md) of an answer, in any order; `[]` = none", headers(&c.Headers, &f.openAI)),
+		key("envoyproxy", "settings for [files of envoyproxy/ratelimit](#files-of-envoyproxyratelimit)", c.Envoyproxy.schema()),
 		key("include", "[more files](#several-files) with domains", yamlcfg.List[include]{Out: &f.includes, Item: (*include).schema}),
 		key("plans", "limits by names for rules, `limits: paid` or `limits: \"{plan}\"`", yamlcfg.Dict[level]{Out: &f.plans, What: "a plan", Item: (*level).plan}),
 		key("limits", "limits by level", f.limits.schema()),

@@ -20,6 +20,7 @@ type include struct {
 	path     string // as written
 	at       yamlcfg.Place
 	overdraw descriptor.Overdraw // of the descriptors of files of envoyproxy/ratelimit
+	all      bool                // of a directory also files whose names end otherwise
 }
 
 func (i *include) schema() yamlcfg.Schema {
@@ -31,7 +32,8 @@ func (i *include) schema() yamlcfg.Schema {
 			i.path = ""
 		}
 	}}
-	return yamlcfg.Object{Title: "include", Needs: []string{"path"}, Missing: "needs path, a file, a pattern or a directory", Keys: []yamlcfg.Key{key("path", "a file, pattern or directory, relative to this file", path), key("overdraw", "[charges](#charges-of-such-files) in files of envoyproxy/ratelimit", overdraw(&i.overdraw))}}
+	return yamlcfg.Object{Title: "include", Needs: []string{"path"}, Missing: "needs path, a file, a pattern or a directory", Keys: []yamlcfg.Key{key("path", "a file, pattern or directory, relative to this file", path), key("overdraw", "[charges](#charges-of-such-files) in files of envoyproxy/ratelimit", overdraw(&i.overdraw)),
+		key("all_files", "reads the files of a directory whatever their names end in", yamlcfg.Bool(&i.all))}}
 }
 
 // checkPattern returns the mistake in a pattern; "" when there is none.
@@ -101,7 +103,7 @@ func (f *files) glob(i include) {
 	slices.Sort(matches)
 	for _, name := range matches {
 		info, err := fs.Stat(f.fsys, name)
-		if isYAML(name) && !hidden(i.path, name) && (err != nil || !info.IsDir()) {
+		if (i.all || isYAML(name)) && !hidden(i.path, name) && (err != nil || !info.IsDir()) {
 			f.read(name, i)
 		}
 	}
@@ -147,7 +149,7 @@ func (f *files) directory(i include, dir string, above []fs.FileInfo) {
 		switch entry, err := fs.Stat(f.fsys, name); {
 		case err == nil && entry.IsDir():
 			f.directory(i, name, append(above, info))
-		case isYAML(name):
+		case i.all || isYAML(name):
 			f.read(name, i)
 		}
 	}

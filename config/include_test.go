@@ -159,21 +159,26 @@ include:
 	if err != nil {
 		t.Fatal(err)
 	}
-	start := time.Unix(1e9, 0)
-	for _, age := range []time.Duration{0, time.Hour} {
-		asked := descriptor.NewAsked().Of(c.Rules)
-		for domain, want := range map[string]limiter.Mode{"always": limiter.Charge, "never": limiter.Consume, "auto": limiter.Charge, "said": limiter.Charge} {
-			if age > 0 && want == limiter.Charge && domain != "always" {
-				want = limiter.Consume
-			}
-			var plan descriptor.Plan
-			c.Rules.Plan(&descriptor.Call{
-				Domain: domain, Hits: 3, Asked: asked, Now: start.Add(age),
-				Descriptors: []descriptor.Descriptor{{Entries: []descriptor.Entry{{Key: "user", Value: "u"}}}},
-			}, &plan)
-			if got := plan.Outcomes[0].Mode; got != want {
-				t.Errorf("%s at the age of %v: got mode %v, want %v", domain, age, got, want)
-			}
+	asked := descriptor.NewAsked().Of(c.Rules)
+	modeOf := func(domain string, hits uint64) limiter.Mode {
+		var plan descriptor.Plan
+		c.Rules.Plan(&descriptor.Call{
+			Domain: domain, Hits: hits, Asked: asked, Now: time.Unix(1e9, 0),
+			Descriptors: []descriptor.Descriptor{{Entries: []descriptor.Entry{{Key: "user", Value: "u"}}}},
+		}, &plan)
+		return plan.Outcomes[0].Mode
+	}
+	for domain, then := range map[string]limiter.Mode{"always": limiter.Charge, "never": limiter.Consume, "auto": limiter.Charge, "said": limiter.Charge} {
+		first := limiter.Consume
+		if domain == "always" {
+			first = limiter.Charge
+		}
+		if got := modeOf(domain, 3); got != first {
+			t.Errorf("%s, the first number: got mode %v, want %v", domain, got, first)
+		}
+		modeOf(domain, 0) // asks
+		if got := modeOf(domain, 3); got != then {
+			t.Errorf("%s, after a request without a number: got mode %v, want %v", domain, got, then)
 		}
 	}
 	if _, err := config.Parse("ratelimit.yaml", []byte("include: [{path: a.yaml, overdraw: yes}]"), files); err == nil || !strings.Contains(err.Error(), "auto, never or always") {

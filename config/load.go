@@ -283,6 +283,8 @@ func (f *file) specs(r *yamlcfg.Report) []descriptor.DomainSpec {
 		switch {
 		case name == "": // reported; the mistakes in its rules are not yet
 			dom.spec.Domain = dom.spec.Path
+		case twice && f.cfg.Envoyproxy.MergeDomains && mergeTree(specs, &dom.spec):
+			continue
 		case twice:
 			r.Fail(dom.at, "the domain %q stands at %s:%d already: give it once, with the rules of both", name, at.File, at.Line)
 			dom.spec.Domain = dom.spec.Path
@@ -307,6 +309,17 @@ func (f *file) specs(r *yamlcfg.Report) []descriptor.DomainSpec {
 		specs = append(specs, dom.spec)
 	}
 	return specs
+}
+
+// mergeTree adds the descriptors of a domain to those of the same domain in an earlier file. It reports whether there
+// is one with descriptors.
+func mergeTree(specs []descriptor.DomainSpec, more *descriptor.DomainSpec) bool {
+	i := slices.IndexFunc(specs, func(s descriptor.DomainSpec) bool { return s.Domain == more.Domain })
+	if i < 0 || specs[i].Tree == nil || more.Tree == nil {
+		return false
+	}
+	specs[i].Tree = append(specs[i].Tree, more.Tree...)
+	return true
 }
 
 // useSets puts sets in the place of their names.

@@ -8,7 +8,7 @@ import (
 )
 
 // maxTree bounds how deep descriptors of an envoyproxy/ratelimit file nest.
-const maxTree = 32
+const maxTree = 256
 
 // tree is a list of descriptors, each with more below it.
 func tree(out *[]descriptor.TreeSpec, levels int) yamlcfg.Schema {
@@ -25,9 +25,10 @@ func branch(out *descriptor.TreeSpec, levels int) yamlcfg.Schema {
 		}}
 	}
 	return yamlcfg.Object{Title: "descriptor", Needs: []string{"key"}, Keys: []yamlcfg.Key{
-		key("key", "key of an entry", yamlcfg.Name(&out.Key)),
-		key("value", "its value; `*` is any run of bytes", yamlcfg.Literal(&out.Value)),
-		key("rate_limit", "the limit, if this is the last entry", treeLimit(&out.Limit)),
+		key("key", "key of an entry", text(&out.Key)),
+		key("value", "its value; `*` is any run of bytes; with nothing behind it there is none", orNothing{yamlcfg.Literal(&out.Value)}),
+		key("rate_limit", "the limit, if this is the last entry; with nothing behind it there is none", orNothing{treeLimit(&out.Limit)}),
+		key("name", "no effect, with a warning", without("the name of a limit stands under rate_limit")),
 		key("shadow_mode", "no denials, no usage, reports would-be denials", yamlcfg.Bool(&out.Shadow)),
 		key("quota_mode", "reports an excess; denies if all descriptors of the call with `quota_mode` are over, or one without", yamlcfg.Bool(&out.Quota)),
 		key("share_threshold", "all values of the `*` share one bucket", yamlcfg.Bool(&out.ShareThreshold)),
@@ -41,6 +42,25 @@ func branch(out *descriptor.TreeSpec, levels int) yamlcfg.Schema {
 			n.Unsound[out.Path] = true
 		}
 	})
+}
+
+// text is a scalar as it is written, and not empty.
+func text(out *string) yamlcfg.Schema {
+	of := yamlcfg.Literal(out)
+	return yamlcfg.Scalar{Of: *of.Shape(), Read: func(n yamlcfg.Node) {
+		if of.Decode(n); n.IsScalar() && n.Raw() == "" {
+			n.Failf("must not be empty")
+		}
+	}}
+}
+
+// orNothing is a value that may be missing behind its key, as templates leave it.
+type orNothing struct{ yamlcfg.Schema }
+
+func (s orNothing) Decode(n yamlcfg.Node) {
+	if !n.Empty() {
+		s.Schema.Decode(n)
+	}
 }
 
 // without is a key that is accepted and has no effect.

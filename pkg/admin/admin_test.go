@@ -362,16 +362,29 @@ func TestExplainShadowMode(t *testing.T) {
 	}
 }
 
-// A charge of an envoyproxy/ratelimit file answers OVER_LIMIT when it is more than the tokens left,
-// and the explanation says so.
-func TestExplainAChargeThatAnswers(t *testing.T) {
-	e, _ := shadowed(t)
-	for hits, want := range map[uint64]bool{5: true, 6: false} {
+// A number of an envoyproxy/ratelimit file is explained as a take, and a 0 looks: it is over in debt only.
+func TestExplainANumberOfAFile(t *testing.T) {
+	e, l := shadowed(t)
+	explains := func(hits uint64, action string, want bool) {
+		t.Helper()
 		x := ask(t, e, admin.Question{Domain: "mongo_cps", Entries: entries("database", "x"), Hits: &hits})
-		if x.Admitted != want || len(x.Limits) != 1 || x.Limits[0].Enough != want || x.Limits[0].Action != "charge" {
-			t.Errorf("a charge of %d of 5: got %+v, want admitted %t", hits, x, want)
+		if x.Admitted != want || len(x.Limits) != 1 || x.Limits[0].Enough != want || x.Limits[0].Action != action {
+			t.Errorf("%d of 5: got %+v, want %s and admitted %t", hits, x, action, want)
 		}
 	}
+	explains(5, "take", true)
+	explains(6, "take", false)
+	explains(0, "look", true)
+	plan := e.InForce().Rules.Explain("mongo_cps", &descriptor.Descriptor{Entries: []descriptor.Entry{{Key: "database", Value: "x"}}, Hits: 5, HitsSet: true}).Plan
+	if err := l.Decide(t.Context(), t0, &plan.Request, new(limiter.Decision)); err != nil {
+		t.Fatal(err)
+	}
+	explains(0, "look", true)
+	plan.Request.Takes[0].Mode = limiter.Charge
+	if err := l.Decide(t.Context(), t0, &plan.Request, new(limiter.Decision)); err != nil {
+		t.Fatal(err)
+	}
+	explains(0, "look", false)
 }
 
 // A native rule in shadow mode shows its limits, beside those of the rule that enforces.

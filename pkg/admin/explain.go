@@ -190,7 +190,7 @@ func (e *Explainer) Explain(ctx context.Context, q *Question) (*Explanation, err
 	for _, u := range found.Plan.Unlisted {
 		x.Unlisted = append(x.Unlisted, printable(u.Value))
 	}
-	if err := e.peek(ctx, &found.Plan.Request, found.Plans, outcome.Answers, x); err != nil {
+	if err := e.peek(ctx, &found.Plan.Request, found.Plans, outcome.Answers || outcome.Peek, x); err != nil {
 		return nil, err
 	}
 	return x, e.shadows(ctx, cfg, found.Plan.Shadows, x)
@@ -244,7 +244,7 @@ func (e *Explainer) shadows(ctx context.Context, cfg *InForce, shadows []descrip
 		s := &shadows[i]
 		s.Request.Snapshot = cfg.Snapshot
 		of := Explanation{Admitted: s.Why == "", Why: s.Why}
-		if err := e.peek(ctx, &s.Request, nil, s.Answers, &of); err != nil {
+		if err := e.peek(ctx, &s.Request, nil, s.Answers || s.Peek, &of); err != nil {
 			return err
 		}
 		x.Fallback, x.Late = cmp.Or(x.Fallback, of.Fallback), x.Late || of.Late

@@ -64,11 +64,11 @@ func (e *Explainer) ExplainCall(ctx context.Context, call *descriptor.Call) (*Ca
 	return x, nil
 }
 
-// answersOf reports whether a take is a charge that denies below zero.
+// answersOf reports whether a take denies below zero only.
 func answersOf(plan *descriptor.Plan, take int) bool {
 	for _, o := range plan.Outcomes {
 		if o.Kind == descriptor.Takes && o.First <= take && take < o.First+o.Count {
-			return o.Answers
+			return o.Answers || o.Peek
 		}
 	}
 	return false

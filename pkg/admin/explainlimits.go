@@ -21,7 +21,7 @@ type balances struct {
 	decision limiter.Decision
 	needs    map[bucketLimit]need // of all takes
 	first    bool                 // charges and refunds are booked before takes are decided
-	answers  func(take int) bool  // a charge denies when it is more than the tokens left
+	answers  func(take int) bool  // it denies when the balance is below zero after it, and not for less
 	policy   limiter.Policy       // for when the store is unavailable
 	shards   map[bucketLimit]*Shards
 	now      time.Time
@@ -110,7 +110,11 @@ func (b *balances) limit(s *limiter.LimitStatus) Limit {
 		l.Action = "refund"
 	case amount == 0:
 		l.Action = "look"
-		balance, l.Enough = n.missing(s, true, b.first)
+		if b.answers(s.Take) {
+			balance, l.Enough = n.debt(s)
+		} else {
+			balance, l.Enough = n.missing(s, true, b.first)
+		}
 	default:
 		l.Action = "take"
 		balance, l.Enough = n.missing(s, false, b.first)

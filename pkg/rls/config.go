@@ -1,6 +1,7 @@
 package rls
 
 import (
+	"cmp"
 	"context"
 	"log/slog"
 	"time"
@@ -97,12 +98,26 @@ type Headers struct {
 type FileOptions struct {
 	// OwnHeaders sends Options.Headers, in place of Headers.
 	OwnHeaders bool
-	// Headers are the names of headers of the limit with the fewest requests left; the zero value sends none.
-	Headers struct{ Limit, Remaining, Reset string }
+	// Headers are those of the limit with the fewest requests left; the zero value sends none.
+	Headers FileHeaders
 	// Shadow admits all calls. Their statuses say what would be denied.
 	Shadow bool
 	// Quota makes each descriptor one of quota_mode; one without a limit is not over it.
 	Quota bool
+}
+
+// FileHeaders are the names of headers.
+type FileHeaders struct {
+	Limit     string // requests of a unit
+	Remaining string // requests left
+	Reset     string // seconds until the limit is new
+}
+
+// SetDefaults gives the names of that service to those that are empty.
+func (h *FileHeaders) SetDefaults() {
+	h.Limit = cmp.Or(h.Limit, "RateLimit-Limit")
+	h.Remaining = cmp.Or(h.Remaining, "RateLimit-Remaining")
+	h.Reset = cmp.Or(h.Reset, "RateLimit-Reset")
 }
 
 // OpenAIHeaders are the names of the limits for OpenAI's headers; "" = none.

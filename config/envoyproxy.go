@@ -1,0 +1,74 @@
+package config
+
+import (
+	"errors"
+	"fmt"
+	"net/http"
+	"strings"
+
+	"github.com/ratelimit/ratelimit/config/yamlcfg"
+	"github.com/ratelimit/ratelimit/pkg/rls"
+)
+
+// Envoyproxy is the settings for files of envoyproxy/ratelimit, under envoyproxy. Their defaults are those of that
+// service.
+type Envoyproxy struct {
+	rls.FileOptions
+
+	MergeDomains bool // files with one domain are one list of descriptors
+}
+
+func (e *Envoyproxy) schema() yamlcfg.Schema {
+	own := func(out *string, text, fallback string) yamlcfg.Key {
+		return key(text, "name of the header; `"+fallback+"` in that service", headerName(out))
+	}
+	h := &e.Headers
+	named := yamlcfg.Object{Title: "envoyproxy.headers", Keys: []yamlcfg.Key{
+		own(&h.Limit, "limit", "RateLimit-Limit"), own(&h.Remaining, "remaining", "RateLimit-Remaining"), own(&h.Reset, "reset", "RateLimit-Reset"),
+	}}.Then(func(yamlcfg.Node, bool) { h.SetDefaults() })
+	return keys(
+		key("headers", "headers for such files: `none`; `ratelimit`, those of that service; a mapping with their names; `own`, those of `headers`", yamlcfg.Either{Mapping: named, Other: e.words()}),
+		key("shadow_mode", "admits all calls; statuses say what would be denied", yamlcfg.Bool(&e.Shadow)),
+		key("quota_mode", "each descriptor is one of `quota_mode`; one without a limit is not over", yamlcfg.Bool(&e.Quota)),
+		key("merge_domains", "files with the same domain are one list of descriptors", yamlcfg.Bool(&e.MergeDomains)),
+	)
+}
+
+// words are the settings of headers that are a word.
+func (e *Envoyproxy) words() yamlcfg.Schema {
+	const none, theirs, own = 0, 1, 2
+	var word int
+	of := yamlcfg.OneOf(&word, yamlcfg.As("none", none), yamlcfg.As("ratelimit", theirs), yamlcfg.As("own", own))
+	return yamlcfg.Scalar{Of: *of.Shape(), Read: func(n yamlcfg.Node) {
+		of.Decode(n)
+		e.OwnHeaders = word == own
+		e.Headers = rls.FileHeaders{}
+		if word == theirs {
+			e.Headers.SetDefaults()
+		}
+	}}
+}
+
+// headerName is the name of a response header.
+func headerName(out *string) yamlcfg.Schema {
+	return yamlcfg.Scalar{Of: yamlcfg.Shape{Type: []string{"string"}, Pattern: "."}, Read: func(n yamlcfg.Node) {
+		yamlcfg.Name(out).Decode(n)
+		if err := CheckHeaderName(*out); *out != "" && err != nil {
+			n.Failf("%s", err)
+		}
+	}}
+}
+
+// CheckHeaderName refuses what is no name of an HTTP header.
+func CheckHeaderName(name string) error {
+	if name == "" {
+		return errors.New("the name of a header must not be empty")
+	}
+	const special = "!#$%&'*+-.^_`|~"
+	for _, c := range name {
+		if !strings.ContainsRune(special, c) && !('0' <= c && c <= '9' || 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z') {
+			return fmt.Errorf("%.100q is no name of a header: it has letters, digits and any of %s, such as %s", name, special, http.CanonicalHeaderKey("ratelimit-limit"))
+		}
+	}
+	return nil
+}
