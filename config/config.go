@@ -1,7 +1,6 @@
 package config
 
 import (
-	"cmp"
 	"log/slog"
 	"time"
 
@@ -18,6 +17,7 @@ type Config struct {
 	Decision   Decision
 	Headers    Headers
 	Envoyproxy Envoyproxy
+	XDS        XDS
 	Cache      Cache
 	Audit      Audit
 
@@ -40,6 +40,7 @@ type Config struct {
 	// The state of the files behind the Config. Later changes of the Config do not change it.
 	settings []setting
 	seen     seen
+	specs    []descriptor.DomainSpec
 	ruleless map[string]bool // domains without a list of rules; a file that was cut off has such a domain
 }
 
@@ -56,9 +57,11 @@ func (c *Config) startSettings() []setting {
 	return []setting{
 		{path: "server.grpc", value: c.Server.GRPC},
 		{path: "server.http", value: c.Server.HTTP},
+		{path: "server.metrics", value: c.Server.Metrics},
 		{path: "server.admin.address", value: c.Server.Admin.Address},
 		{path: "server.admin.tls", value: c.Server.Admin.TLS},
 		{path: "store", value: c.Store},
+		{path: "xds", value: c.XDS},
 		{path: "decision.timeout", value: c.Decision.Timeout},
 		{path: "cache", value: c.Cache},
 		{path: "audit", value: c.Audit},
@@ -132,17 +135,18 @@ func (l *Log) schema() yamlcfg.Schema {
 	)
 }
 
-// defaults returns the configuration without a file. httpAddress replaces the default; "" = it stays.
-func defaults(httpAddress string) *Config {
+// defaults returns the configuration without a file.
+func defaults() *Config {
 	return &Config{
 		Server: Server{
 			GRPC: GRPC{Address: "0.0.0.0:8081", MaxConnectionAge: 30 * time.Minute, MaxInFlight: 65_536},
-			HTTP: HTTP{Address: cmp.Or(httpAddress, "127.0.0.1:8080")},
+			HTTP: HTTP{Address: "127.0.0.1:8080"}, Metrics: Metrics{Path: "/metrics"},
 		},
 		Store: Store{
 			Type:     StoreEmbedded,
 			DynamoDB: DynamoDB{Table: "ratelimit", MaxClockOffset: dynamo.DefaultMaxClockOffset},
 		},
+		XDS:         XDS{Node: "ratelimit", Retry: time.Second, MaxRetry: time.Minute, MaxMessage: 64 << 20},
 		Decision:    Decision{Timeout: 15 * time.Millisecond},
 		Headers:     Headers{RetryAfter: true, XRateLimit: true},
 		Cache:       Cache{TTL: time.Minute},

@@ -35,6 +35,7 @@ func (f *file) schema() yamlcfg.Schema {
 		)),
 		key("headers", "[headers](headers.md) of an answer, in any order; `[]` = none", headers(&c.Headers, &f.openAI)),
 		key("envoyproxy", "settings for [files of envoyproxy/ratelimit](#files-of-envoyproxyratelimit)", c.Envoyproxy.schema()),
+		key("xds", "a control plane that hands out rules: [Rules from a control plane](#rules-from-a-control-plane)", c.XDS.schema()),
 		key("include", "[more files](#several-files) with domains", yamlcfg.List[include]{Out: &f.includes, Item: (*include).schema}),
 		key("plans", "limits by names for rules, `limits: paid` or `limits: \"{plan}\"`", yamlcfg.Dict[level]{Out: &f.plans, What: "a plan", Item: (*level).plan}),
 		key("limits", "limits by level", f.limits.schema()),
@@ -55,7 +56,7 @@ func (f *file) schema() yamlcfg.Schema {
 // JSONSchema returns the JSON Schema (draft 2020-12) of the configuration, for editors. It is made
 // of the tables that read the file.
 func JSONSchema() ([]byte, error) {
-	root := (&file{cfg: defaults("")}).schema().Shape()
+	root := (&file{cfg: defaults()}).schema().Shape()
 	root.Dialect, root.Title = "https://json-schema.org/draft/2020-12/schema", "ratelimit.yaml"
 	root.Walk("", func(key string, s *yamlcfg.Shape) { s.Title = key })
 	return json.MarshalIndent(root, "", " ")

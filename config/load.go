@@ -24,8 +24,10 @@ type Options struct {
 	// Demo loads the configuration that comes with the program where no file is named, to try
 	// things out. That configuration includes only Rules.
 	Demo bool
-	// HTTPAddress replaces the default of server.http.address; "" = the default stays.
-	HTTPAddress string
+	// AllFiles reads the files of directories in Rules whatever their names end in.
+	AllFiles bool
+	// Defaults changes the defaults before the file is read; nil = they stay.
+	Defaults func(*Config)
 
 	// Current is, for [Watch], the configuration in force, as Load returned it or changed since.
 	// Where the files differ from it already, Watch delivers the new one at once. nil = the
@@ -139,7 +141,10 @@ func load(fsys fs.FS, main string, data []byte, o Options) loaded {
 	}
 	own := fsys != nil && main != "" // it may include files
 	r := yamlcfg.NewReport()
-	f := &file{cfg: defaults(o.HTTPAddress)}
+	f := &file{cfg: defaults()}
+	if o.Defaults != nil {
+		o.Defaults(f.cfg)
+	}
 	decode(r, self, "", mainSchema{f.schema()})
 
 	l := loaded{cfg: f.cfg, includes: f.allIncludes(self.name, own, r, o)}
@@ -165,7 +170,7 @@ func load(fsys fs.FS, main string, data []byte, o Options) loaded {
 			r.Warn(i.at, "is not read: this configuration has no files beside it; budgets in that file are not watched")
 		}
 	}
-	if r.Sound() && len(f.domains) == 0 && (data == nil || o.budgets) {
+	if r.Sound() && len(f.domains) == 0 && f.cfg.XDS.Address == "" && (data == nil || o.budgets) {
 		f.checkEmpty(self.name, r, o)
 	}
 	l.problems = r.All()
@@ -235,7 +240,7 @@ func (f *file) allIncludes(main string, own bool, r *yamlcfg.Report, o Options) 
 			r.Fail(yamlcfg.Place{File: name}, "%s", text)
 			continue
 		}
-		all = append(all, include{path: filepath.ToSlash(name)})
+		all = append(all, include{path: filepath.ToSlash(name), all: o.AllFiles})
 	}
 	return all
 }
@@ -254,6 +259,7 @@ func (f *file) finish(r *yamlcfg.Report) {
 	if r.Incomplete {
 		return
 	}
+	c.specs = specs
 	rules, problems := descriptor.Compile(specs, byName(f.plans))
 	decoding := r.Errors
 	for _, p := range problems {

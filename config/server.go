@@ -13,12 +13,28 @@ type Server struct {
 	GRPC  GRPC
 	HTTP  HTTP
 	Admin Admin
+	// Metrics is a listener for metrics alone, beside those of HTTP.
+	Metrics Metrics
+}
+
+// Metrics is a listener for metrics alone.
+type Metrics struct {
+	Address string // host:port; "" = there is none
+	Path    string // default "/metrics"
+}
+
+func (m *Metrics) schema() yamlcfg.Schema {
+	return yamlcfg.Object{Title: "server.metrics", Needs: []string{"address"}, Keys: []yamlcfg.Key{
+		key("address", "as of gRPC", yamlcfg.Address(&m.Address)),
+		key("path", "where the metrics are", yamlcfg.Name(&m.Path)),
+	}}
 }
 
 func (s *Server) schema() yamlcfg.Schema {
 	return keys(
 		key("grpc", "the Rate Limit Service", s.GRPC.schema()),
 		key("http", "`/json`, `/v1/explain`, `/metrics`, `/healthz`, `/readyz`: [The HTTP side](#the-http-side)", s.HTTP.schema()),
+		key("metrics", "a listener for metrics alone, beside `/metrics` of HTTP", s.Metrics.schema()),
 		key("admin", "backup, restore, changes of state: [Administration](#administration)", s.Admin.schema()),
 	)
 }
@@ -27,6 +43,9 @@ func (s *Server) schema() yamlcfg.Schema {
 func (s *Server) check(r *yamlcfg.Report) {
 	type listener struct{ path, address string }
 	all := []listener{{"server.grpc.address", s.GRPC.Address}, {"server.http.address", s.HTTP.Address}}
+	if s.Metrics.Address != "" {
+		all = append(all, listener{"server.metrics.address", s.Metrics.Address})
+	}
 	if _, socket := s.Admin.Socket(); !socket && s.Admin.Address != AdminOff && s.Admin.Address != "" {
 		all = append(all, listener{"server.admin.address", s.Admin.Address})
 	}

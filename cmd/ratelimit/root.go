@@ -5,6 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os"
+	"slices"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -12,12 +15,22 @@ import (
 	"github.com/ratelimit/ratelimit/internal/awscmd"
 	"github.com/ratelimit/ratelimit/internal/cli"
 	"github.com/ratelimit/ratelimit/internal/command"
+	"github.com/ratelimit/ratelimit/internal/environment"
 	"github.com/ratelimit/ratelimit/internal/server"
 )
 
 // run runs the program with its arguments and returns its exit code.
 func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	root := newRoot() //nolint:contextcheck // cobra carries the context to the commands
+	if serve := implied(root, args); serve != nil {
+		serve.FParseErrWhitelist.UnknownFlags = true // that service ignores them
+		for _, arg := range args {
+			if name, _, _ := strings.Cut(strings.TrimLeft(arg, "-"), "="); strings.HasPrefix(arg, "-") && serve.Flags().Lookup(name) == nil {
+				_, _ = fmt.Fprintf(stderr, "ratelimit: warning: the flag %s has no effect\n", name)
+			}
+		}
+		args = append([]string{serve.Name()}, args...)
+	}
 	root.SetArgs(args)
 	root.SetOut(stdout)
 	root.SetErr(stderr)
@@ -36,6 +49,20 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 		root.PrintErrln("ratelimit:", err)
 	}
 	return code
+}
+
+// implied returns the command serve where no command is given and the environment is that of envoyproxy/ratelimit;
+// else nil.
+func implied(root *cobra.Command, args []string) *cobra.Command {
+	help := []string{"-h", "--help", "--version", "-v"}
+	if len(args) > 0 && !strings.HasPrefix(args[0], "-") || slices.ContainsFunc(args, func(arg string) bool { return slices.Contains(help, arg) }) || !environment.Start(os.LookupEnv, false) {
+		return nil
+	}
+	serve, _, err := root.Find([]string{"serve"})
+	if err != nil {
+		return nil
+	}
+	return serve
 }
 
 func newRoot() *cobra.Command {

@@ -1,15 +1,18 @@
 package command
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io/fs"
 	"os"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
 
 	"github.com/ratelimit/ratelimit/config"
+	"github.com/ratelimit/ratelimit/internal/environment"
 )
 
 const (
@@ -25,6 +28,9 @@ type Source struct {
 	File  string
 	Rules []string
 	Demo  bool
+	XDS   string // host:port of a control plane; "" = the file's
+
+	environment *environment.Settings // of envoyproxy/ratelimit; nil = it is not used
 }
 
 // Flags adds the flags that name the configuration.
@@ -45,7 +51,7 @@ func (s *Source) resolve() error {
 	switch _, err := os.Stat(DefaultFile); {
 	case err == nil || !errors.Is(err, fs.ErrNotExist):
 		s.File = DefaultFile
-	case len(s.Rules) == 0:
+	case len(s.Rules) == 0 && s.XDS == "" && s.environment == nil:
 		return fmt.Errorf("no configuration: name a file with --config, or have %s in the working directory; --demo uses example rules, to try the program", DefaultFile)
 	}
 	return nil
@@ -53,7 +59,32 @@ func (s *Source) resolve() error {
 
 // Options are those that the files are loaded and watched with.
 func (s *Source) Options() config.Options {
-	return config.Options{Rules: s.Rules, Demo: s.Demo, HTTPAddress: os.Getenv(HTTPAddressVariable)}
+	o := config.Options{Rules: s.Rules, Demo: s.Demo, Defaults: s.defaults}
+	if s.environment != nil && s.environment.Rules != "" {
+		o.Rules, o.AllFiles = append(slices.Clone(o.Rules), s.environment.Rules), true
+	}
+	return o
+}
+
+// defaults changes the defaults by the environment and the flags.
+func (s *Source) defaults(c *config.Config) {
+	c.Server.HTTP.Address = cmp.Or(os.Getenv(HTTPAddressVariable), c.Server.HTTP.Address)
+	if s.environment != nil {
+		s.environment.Defaults(c)
+	}
+	c.XDS.Address = cmp.Or(s.XDS, c.XDS.Address)
+}
+
+// UseEnvironment makes the environment of envoyproxy/ratelimit the defaults, if it is set and no demo is asked for. It
+// returns the settings; nil = there are none.
+func (s *Source) UseEnvironment() (*environment.Settings, error) {
+	_, missing := os.Stat(DefaultFile)
+	if s.Demo || !environment.Start(os.LookupEnv, s.File != "" || len(s.Rules) > 0 || missing == nil) {
+		return nil, nil //nolint:nilnil // none
+	}
+	var err error
+	s.environment, err = environment.Read(os.LookupEnv)
+	return s.environment, err
 }
 
 // Load reads the configuration. Its error is config.Problems where the files are wrong.

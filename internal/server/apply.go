@@ -35,6 +35,7 @@ func (s *Service) apply(ctx context.Context, cfg *config.Config) error {
 		Keyring:       ring,
 		Lifetime:      cfg.Reservation.TTL,
 		Headers:       responseHeaders(cfg.Headers),
+		NoRules:       cfg.XDS.Address != "" && !s.control.known,
 		Files:         cfg.Envoyproxy.FileOptions,
 		UnmatchedDeny: cfg.DenyUnknown, Body: cfg.Body,
 		OnUnavailable: cfg.Static.OnUnavailable,

@@ -28,6 +28,7 @@ func New(ctx context.Context, cfg *config.Config, log *slog.Logger) (*Service, e
 // NewOn is newService on the store that open sets.
 func NewOn(ctx context.Context, cfg *config.Config, log *slog.Logger, open func(*Service, context.Context) error) (*Service, error) {
 	s := &Service{quiet: 5 * time.Second, untold: make(chan struct{}, 1), certificates: certificates{log: log}}
+	s.control = controlPlane{files: cfg, first: make(chan struct{})}
 	s.backend = backend{cfg: cfg, log: log, Clocks: limiter.NewClocks(nil), Registry: prometheus.NewRegistry(), outages: &outages{log: log}, ready: &s.health, starting: command.Starting{Log: log}}
 	s.activity = newActivity(s.Clocks.Call())
 	s.fallback = embedded.New(s.fallbackConfig())

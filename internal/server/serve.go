@@ -5,16 +5,19 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"net"
 	"os"
 	"os/signal"
 	"runtime"
+	"slices"
 	"syscall"
 
 	"github.com/spf13/cobra"
 
 	"github.com/ratelimit/ratelimit/config"
 	"github.com/ratelimit/ratelimit/internal/command"
+	"github.com/ratelimit/ratelimit/internal/environment"
 )
 
 type serveFlags struct {
@@ -27,6 +30,7 @@ type serveFlags struct {
 	newData     bool
 	dynamodb    config.DynamoDB // its names only; "" = the file's
 	hangups     <-chan os.Signal
+	variables   *environment.Settings // of envoyproxy/ratelimit; nil = none
 }
 
 // NewCommand returns the command serve.
@@ -49,6 +53,10 @@ Backup, restore and all changes of state are answered on a listener of their own
 Unix socket that only its user can open, admin.sock in the data directory or the run
 directory. On TCP it asks for a token or a client certificate, see ratelimit token.
 
+Started with the environment variables of envoyproxy/ratelimit, and without a file,
+it honours them: RUNTIME_ROOT, CONFIG_TYPE=GRPC_XDS_SOTW and so on. "ratelimit" alone
+is then "ratelimit serve".
+
 On SIGTERM it says that it is not ready and goes on answering for the time that
 drain gives (10s), so that gateways can turn to others; then it ends the calls in
 flight, returns the tokens of its leases, and stops. On Ctrl-C it does
@@ -63,10 +71,15 @@ not wait. A second signal ends it at once.`,
 			signal.Notify(hangups, syscall.SIGHUP) // first: it never ends the service
 			defer signal.Stop(hangups)
 			f.hangups = hangups
+			variables, err := f.UseEnvironment()
+			if err != nil {
+				return err
+			}
 			cfg, err := f.Load()
 			if err != nil {
 				return err
 			}
+			f.variables = variables
 			if err := f.override(cfg); err != nil {
 				return err
 			}
@@ -74,6 +87,7 @@ not wait. A second signal ends it at once.`,
 		},
 	}
 	f.Flags(cmd)
+	cmd.Flags().StringVar(&f.XDS, "xds", "", "control plane that hands out rules over ADS, host:port (overrides the default of xds.address)")
 	cmd.Flags().StringVar(&f.grpcAddress, "grpc-address", "", "where to answer gRPC, host:port (overrides server.grpc.address)")
 	cmd.Flags().StringVar(&f.httpAddress, "http-address", "", "where to answer HTTP, host:port (overrides server.http.address)")
 	cmd.Flags().StringVar(&f.admin, "admin-address", "", "where to answer administration: unix:PATH, host:port or off (overrides server.admin.address)")
@@ -162,12 +176,20 @@ func (f *serveFlags) serve(ctx context.Context, cfg *config.Config, stdout, stde
 	if n := len(cfg.Warnings); n > 0 { // in one line, not to bury the greeting
 		log.WarnContext(ctx, "the configuration has warnings", "count", n, "see", f.Check())
 	}
+	f.tellVariables(ctx, cfg, log)
 	defer runtime.KeepAlive(keepWithin(ctx, log))
 	s, err := New(ctx, cfg, log)
 	if err != nil {
 		return command.Failed(err)
 	}
-	if err := s.listen(ctx); err != nil {
+	err = s.followControlPlane(ctx)
+	if err == nil {
+		err = s.awaitRules(ctx)
+	}
+	if err == nil {
+		err = s.listen(ctx)
+	}
+	if err != nil {
 		s.Close(ctx)
 		return command.Failed(err)
 	}
@@ -177,6 +199,23 @@ func (f *serveFlags) serve(ctx context.Context, cfg *config.Config, stdout, stde
 	opts := f.Options()
 	opts.Current = cfg
 	return command.Failed(s.run(ctx, f.File, opts, f.hangups))
+}
+
+// tellVariables says which variables of envoyproxy/ratelimit have an effect.
+func (f *serveFlags) tellVariables(ctx context.Context, cfg *config.Config, log *slog.Logger) {
+	v := f.variables
+	if v == nil {
+		return
+	}
+	log.InfoContext(ctx, "started as envoyproxy/ratelimit is: its variables are the defaults", "honoured", v.Honoured, "rules", v.Rules)
+	if len(v.Ignored) > 0 {
+		log.WarnContext(ctx, "variables without effect here", "names", v.Ignored)
+	}
+	of := slices.IndexFunc(v.Accepted, func(name string) bool { return slices.Contains(environment.Redis(), name) })
+	if of >= 0 && cfg.Store.Type == config.StoreEmbedded {
+		log.WarnContext(ctx, v.Accepted[of]+" is set, and this program uses no such store: buckets are in this process, so n replicas admit n times each limit. "+
+			"RATELIMIT_TABLE names a DynamoDB table that replicas share, and RATELIMIT_DATA a directory for one replica")
+	}
 }
 
 // greeting suggests a first call to a new user.

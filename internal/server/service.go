@@ -34,6 +34,7 @@ type Service struct {
 	http         httpSide
 	admin        adminSide
 	guards       guards
+	control      controlPlane
 	certificates certificates
 	quiet        time.Duration // how long each side may take to end its last answers
 }
@@ -60,6 +61,7 @@ func (s *Service) Close(ctx context.Context) {
 	if s.grpc.server != nil {
 		s.grpc.server.Stop()
 	}
+	s.control.close()
 	s.closeLedger(ctx)
 	if s.limiter != nil {
 		s.limiter.Close()

@@ -80,10 +80,25 @@ func (s *Service) obey(ctx context.Context, hangups <-chan os.Signal, ask chan<-
 // Reload puts a new configuration in force, also while the store does not answer:
 // then tell goes on trying.
 func (s *Service) Reload(ctx context.Context, cfg *config.Config) error {
+	s.control.mu.Lock()
+	defer s.control.mu.Unlock()
+	err := s.putInForce(ctx, cfg)
+	if err == nil {
+		s.control.files = cfg
+	}
+	return err
+}
+
+// putInForce puts a configuration of the files in force, with the domains of the control plane.
+func (s *Service) putInForce(ctx context.Context, cfg *config.Config) error {
+	cfg, err := s.joined(ctx, cfg)
+	if err != nil {
+		return err
+	}
 	if err := s.openNamespaces(ctx, cfg.Rules); err != nil { // the first request tries again
 		s.log.WarnContext(ctx, "a namespace could not be opened", "error", err)
 	}
-	err := s.apply(ctx, cfg)
+	err = s.apply(ctx, cfg)
 	if _, untold := errors.AsType[untoldError](err); !untold {
 		return err
 	}

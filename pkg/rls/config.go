@@ -69,6 +69,8 @@ type Options struct {
 	// Snapshot has the limits that belong to the rules. nil = the limits in force in the Decider,
 	// which may not fit the rules during a reload.
 	Snapshot *limiter.Snapshot
+	// NoRules refuses calls as unavailable, as the rules are still to come.
+	NoRules bool
 	// Keyring seals the ids of reservations, which can be settled for Lifetime. nil = no ids are
 	// made.
 	Keyring  *reservation.Keyring
@@ -100,11 +102,23 @@ type FileOptions struct {
 	OwnHeaders bool
 	// Headers are those of the limit with the fewest requests left; the zero value sends none.
 	Headers FileHeaders
+	// Metadata is the dynamic metadata of answers.
+	Metadata FileMetadata
 	// Shadow admits all calls. Their statuses say what would be denied.
 	Shadow bool
 	// Quota makes each descriptor one of quota_mode; one without a limit is not over it.
 	Quota bool
 }
+
+// FileMetadata says which dynamic metadata answers have.
+type FileMetadata uint8
+
+// The settings of FileMetadata.
+const (
+	OwnMetadata   FileMetadata = iota // as other domains
+	NoMetadata                        // none
+	RulesMetadata                     // domain, entries, and the metadata of the rules whose descriptors are admitted
+)
 
 // FileHeaders are the names of headers.
 type FileHeaders struct {

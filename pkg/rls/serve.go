@@ -5,12 +5,16 @@ import (
 	"log/slog"
 	"time"
 
+	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 )
 
 // smallMessage is the size up to which a message is decided at any number of bytes in use. So large
 // messages cannot keep small ones out.
 const smallMessage = 4 << 10
+
+// errNoRules has the text of envoyproxy/ratelimit.
+var errNoRules = status.Error(codes.Unavailable, "no rate limit configuration loaded")
 
 // serve answers a decoded call. Its errors are those of gRPC, and only for mistakes in the
 // gateway's configuration.
@@ -20,6 +24,9 @@ func (s *Service) serve(ctx context.Context, now time.Time, c *call) (*answer, e
 	}
 	st := s.state.Load()
 	c.options = st.options
+	if st.options.NoRules {
+		return nil, errNoRules
+	}
 	if c.problem == nil {
 		s.decide(ctx, now, c, st)
 	}

@@ -1,0 +1,136 @@
+package server
+
+import (
+	"context"
+	"errors"
+	"path/filepath"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/ratelimit/ratelimit/config"
+	"github.com/ratelimit/ratelimit/internal/xds"
+	"github.com/ratelimit/ratelimit/pkg/descriptor"
+)
+
+// controlPlane joins the rules of the files with those of a control plane.
+type controlPlane struct {
+	mu      sync.Mutex
+	files   *config.Config          // the last configuration of the files
+	domains []descriptor.DomainSpec // of the control plane
+	known   bool                    // it has sent some, or the file had
+
+	first     chan struct{} // closed with known
+	connected prometheus.Gauge
+	updates   *prometheus.CounterVec
+	stop      context.CancelFunc
+	done      chan struct{}
+}
+
+// rulesFile is where a data directory has the last rules.
+const rulesFile = "xds.pb"
+
+// followControlPlane begins to follow the control plane of the configuration, if there is one. Close ends that.
+func (s *Service) followControlPlane(ctx context.Context) error {
+	p := &s.control
+	if s.cfg.XDS.Address == "" {
+		return nil
+	}
+	p.connected = prometheus.NewGauge(prometheus.GaugeOpts{Name: "ratelimit_xds_connected", Help: "1 while the control plane answers, else 0."})
+	p.updates = prometheus.NewCounterVec(prometheus.CounterOpts{Name: "ratelimit_xds_updates_total", Help: "Answers of the control plane, by result: applied or refused."}, []string{"result"})
+	if err := errors.Join(s.Registry.Register(p.connected), s.Registry.Register(p.updates)); err != nil {
+		return err
+	}
+	client := &xds.Client{Config: s.cfg.XDS, Log: s.log, Apply: s.applyDomains, Connected: func(on bool) {
+		p.connected.Set(0)
+		if on {
+			p.connected.Set(1)
+		}
+	}}
+	if s.cfg.Store.Type == config.StoreEmbedded && s.cfg.Store.Embedded.Data != "" {
+		client.File = filepath.Join(s.cfg.Store.Embedded.Data, rulesFile)
+	}
+	ctx, p.stop = context.WithCancel(context.WithoutCancel(ctx))
+	p.done = make(chan struct{})
+	client.Recall(ctx)
+	go func() {
+		defer close(p.done)
+		client.Run(ctx)
+	}()
+	return nil
+}
+
+// close ends the stream to the control plane.
+func (p *controlPlane) close() {
+	if p.stop != nil {
+		p.stop()
+		<-p.done
+	}
+}
+
+// awaitRules waits for the first rules, unless calls may come before.
+func (s *Service) awaitRules(ctx context.Context) error {
+	if s.cfg.XDS.Address == "" || s.cfg.XDS.Early {
+		return nil
+	}
+	select {
+	case <-s.control.first:
+		return nil
+	default:
+	}
+	s.log.InfoContext(ctx, "nothing listens until the control plane has sent rules", "address", s.cfg.XDS.Address)
+	select {
+	case <-s.control.first:
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}
+
+// applyDomains puts the domains of the control plane in force, or returns why they cannot be used.
+func (s *Service) applyDomains(ctx context.Context, domains []descriptor.DomainSpec) error {
+	p := &s.control
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	before, known := p.domains, p.known
+	p.domains, p.known = domains, true
+	if err := s.putInForce(ctx, p.files); err != nil {
+		p.domains, p.known = before, known
+		p.updates.WithLabelValues("refused").Inc()
+		s.health.LoadFailed("the rules of the control plane cannot be used; the log has the reason", time.Now())
+		return err
+	}
+	p.updates.WithLabelValues("applied").Inc()
+	if !known {
+		close(p.first)
+	}
+	return nil
+}
+
+// problemsError says why domains of a control plane cannot be used.
+type problemsError []descriptor.Problem
+
+func (e problemsError) Error() string {
+	texts := make([]string, len(e))
+	for i, p := range e {
+		texts[i] = p.Path + ": " + p.Text
+	}
+	return strings.Join(texts, "; ")
+}
+
+// joined returns the configuration of the files with the domains of the control plane.
+func (s *Service) joined(ctx context.Context, cfg *config.Config) (*config.Config, error) {
+	if cfg.XDS.Address == "" {
+		return cfg, nil
+	}
+	with, taken, problems := cfg.WithDomains(s.control.domains)
+	if len(problems) > 0 {
+		return nil, problemsError(problems)
+	}
+	if len(taken) > 0 {
+		s.log.WarnContext(ctx, "domains of the control plane take the place of those of the files", "domains", taken)
+	}
+	return with, nil
+}

@@ -1,0 +1,303 @@
+package xds
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"log/slog"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
+	discoveryv3 "github.com/envoyproxy/go-control-plane/envoy/service/discovery/v3"
+	rpcstatus "google.golang.org/genproto/googleapis/rpc/status"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/credentials"
+	"google.golang.org/grpc/credentials/insecure"
+	"google.golang.org/grpc/keepalive"
+	"google.golang.org/grpc/metadata"
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/types/known/structpb"
+
+	"github.com/ratelimit/ratelimit/config"
+	"github.com/ratelimit/ratelimit/pkg/descriptor"
+)
+
+// Client follows the rules of a control plane.
+type Client struct {
+	Config config.XDS
+	// File keeps the last rules; "" = they end with the process.
+	File string
+	Log  *slog.Logger
+	// Apply puts all domains in force, or returns why none is.
+	Apply func(ctx context.Context, domains []descriptor.DomainSpec) error
+	// Connected is told when the control plane answers, and when its stream ends.
+	Connected func(bool)
+
+	version string // of the rules in force
+	refused int    // answers in a row
+}
+
+// The pauses before an answer is refused again.
+const (
+	firstHold = time.Second
+	lastHold  = time.Minute
+	maxReason = 4096 // bytes of the reason that the control plane is told
+)
+
+// Recall puts the rules of the file in force, and reports whether there are some.
+func (c *Client) Recall(ctx context.Context) bool {
+	if c.File == "" {
+		return false
+	}
+	text, err := os.ReadFile(c.File)
+	if errors.Is(err, os.ErrNotExist) {
+		return false
+	}
+	var answer discoveryv3.DiscoveryResponse
+	if err == nil {
+		err = proto.Unmarshal(text, &answer)
+	}
+	if err == nil {
+		err = c.apply(ctx, &answer)
+	}
+	if err != nil {
+		c.Log.WarnContext(ctx, "the last rules of the control plane are not used", "file", c.File, "error", err)
+		return false
+	}
+	c.Log.InfoContext(ctx, "the last rules of the control plane are in force until it sends others", "domains", len(answer.GetResources()))
+	return true
+}
+
+// Run follows the rules until ctx ends.
+func (c *Client) Run(ctx context.Context) {
+	pause := c.Config.Retry
+	for {
+		began := time.Now()
+		err := c.stream(ctx)
+		if ctx.Err() != nil {
+			return
+		}
+		if time.Since(began) > lastHold {
+			pause = c.Config.Retry
+		}
+		wait := pause/2 + rand.N(pause)
+		c.Log.WarnContext(ctx, "the control plane is away: the rules in force stay", "address", c.Config.Address, "again_in", wait.Round(time.Millisecond), "error", err)
+		if !sleep(ctx, wait) {
+			return
+		}
+		pause = min(2*pause, max(c.Config.MaxRetry, c.Config.Retry))
+	}
+}
+
+// stream follows one stream to its end.
+func (c *Client) stream(ctx context.Context) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	creds, err := c.credentials()
+	if err != nil {
+		return err
+	}
+	conn, err := grpc.NewClient(c.Config.Address, grpc.WithTransportCredentials(creds),
+		grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(c.Config.MaxMessage)),
+		grpc.WithKeepaliveParams(keepalive.ClientParameters{Time: 6 * time.Minute, Timeout: 20 * time.Second})) // servers allow one each 5 minutes
+	if err != nil {
+		return err
+	}
+	defer func() { _ = conn.Close() }()
+	for name, value := range c.Config.Headers {
+		ctx = metadata.AppendToOutgoingContext(ctx, name, value)
+	}
+	stream, err := discoveryv3.NewAggregatedDiscoveryServiceClient(conn).StreamAggregatedResources(ctx)
+	if err != nil {
+		return err
+	}
+	defer c.Connected(false)
+	c.version = "" // another control plane may count anew
+	return c.follow(ctx, stream)
+}
+
+// received is an answer, or the end of the stream.
+type received struct {
+	answer *discoveryv3.DiscoveryResponse
+	err    error
+}
+
+// follow asks for rules, and answers each answer.
+func (c *Client) follow(ctx context.Context, stream discoveryv3.AggregatedDiscoveryService_StreamAggregatedResourcesClient) error {
+	answers := make(chan received)
+	go receive(ctx, stream, answers)
+	reply := c.first()
+	for {
+		if err := stream.Send(reply); err != nil {
+			return err
+		}
+		next, err := await(ctx, answers, nil)
+		for err == nil {
+			err = c.take(ctx, next)
+			reply = c.reply(next, err)
+			if err == nil {
+				c.refused = 0
+				break
+			}
+			c.refused++
+			// A newer answer takes the place of one whose refusal is held back.
+			newer, ended := await(ctx, answers, time.After(c.hold()))
+			if next, err = newer, ended; newer == nil {
+				break
+			}
+		}
+		if err != nil {
+			return err
+		}
+	}
+}
+
+// receive hands the answers of a stream over until it or ctx ends.
+func receive(ctx context.Context, stream discoveryv3.AggregatedDiscoveryService_StreamAggregatedResourcesClient, answers chan<- received) {
+	for {
+		answer, err := stream.Recv()
+		select {
+		case answers <- received{answer, err}:
+		case <-ctx.Done():
+			return
+		}
+		if err != nil {
+			return
+		}
+	}
+}
+
+// await returns the next answer, or nil when the time is over; nil = there is no such time.
+func await(ctx context.Context, answers <-chan received, over <-chan time.Time) (*discoveryv3.DiscoveryResponse, error) {
+	select {
+	case next := <-answers:
+		return next.answer, next.err
+	case <-over:
+		return nil, nil //nolint:nilnil // no answer
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+}
+
+// hold is the pause before the present answer is refused.
+func (c *Client) hold() time.Duration {
+	if c.refused <= 1 {
+		return 0
+	}
+	return min(firstHold<<min(c.refused-2, 10), lastHold)
+}
+
+// take puts an answer in force, or returns why it is refused.
+func (c *Client) take(ctx context.Context, answer *discoveryv3.DiscoveryResponse) error {
+	c.Connected(true)
+	if answer.GetTypeUrl() != TypeURL {
+		return fmt.Errorf("the type is %.200q, and %s was asked for", answer.GetTypeUrl(), TypeURL)
+	}
+	if err := c.apply(ctx, answer); err != nil {
+		c.Log.ErrorContext(ctx, "the rules of the control plane are not used, and those in force stay", "version", answer.GetVersionInfo(), "error", err)
+		return err
+	}
+	c.version = answer.GetVersionInfo()
+	c.Log.InfoContext(ctx, "rules of the control plane", "version", c.version, "domains", len(answer.GetResources()))
+	if err := c.keep(answer); err != nil {
+		c.Log.WarnContext(ctx, "the rules of the control plane are not kept over a restart", "file", c.File, "error", err)
+	}
+	return nil
+}
+
+func (c *Client) apply(ctx context.Context, answer *discoveryv3.DiscoveryResponse) error {
+	domains, err := Domains(answer)
+	if err != nil {
+		return err
+	}
+	return c.Apply(ctx, domains)
+}
+
+// keep writes the answer to the file.
+func (c *Client) keep(answer *discoveryv3.DiscoveryResponse) error {
+	if c.File == "" {
+		return nil
+	}
+	text, err := proto.Marshal(answer)
+	if err != nil {
+		return err
+	}
+	temporary, err := os.CreateTemp(filepath.Dir(c.File), ".xds-*")
+	if err != nil {
+		return err
+	}
+	defer func() { _ = os.Remove(temporary.Name()) }() // it is gone after the rename
+	_, err = temporary.Write(text)
+	if err == nil {
+		err = temporary.Sync()
+	}
+	if err = errors.Join(err, temporary.Close()); err != nil {
+		return err
+	}
+	return os.Rename(temporary.Name(), c.File)
+}
+
+// first is the first request of a stream.
+func (c *Client) first() *discoveryv3.DiscoveryRequest {
+	fields := make(map[string]*structpb.Value, len(c.Config.Metadata))
+	for key, value := range c.Config.Metadata {
+		fields[key] = structpb.NewStringValue(value)
+	}
+	return &discoveryv3.DiscoveryRequest{TypeUrl: TypeURL, Node: &corev3.Node{Id: c.Config.Node, Metadata: &structpb.Struct{Fields: fields}}}
+}
+
+// reply answers an answer. problem says why it is refused.
+func (c *Client) reply(answer *discoveryv3.DiscoveryResponse, problem error) *discoveryv3.DiscoveryRequest {
+	r := &discoveryv3.DiscoveryRequest{TypeUrl: TypeURL, VersionInfo: c.version, ResponseNonce: answer.GetNonce()}
+	if problem != nil {
+		text := problem.Error()
+		r.ErrorDetail = &rpcstatus.Status{Code: int32(codes.InvalidArgument), Message: strings.ToValidUTF8(text[:min(len(text), maxReason)], "")}
+	}
+	return r
+}
+
+// credentials reads the files of TLS.
+func (c *Client) credentials() (credentials.TransportCredentials, error) {
+	of := &c.Config.TLS
+	if !of.Enabled {
+		return insecure.NewCredentials(), nil
+	}
+	secure := &tls.Config{MinVersion: tls.VersionTLS12, ServerName: of.Name}
+	if of.CA != "" {
+		text, err := config.ReadFile(of.CA, maxPEM)
+		if err != nil {
+			return nil, fmt.Errorf("xds.tls.ca: %w", err)
+		}
+		secure.RootCAs = x509.NewCertPool()
+		if !secure.RootCAs.AppendCertsFromPEM(text) {
+			return nil, errors.New("xds.tls.ca: the file holds no certificate in PEM form")
+		}
+	}
+	if of.Cert != "" {
+		pair, err := tls.LoadX509KeyPair(of.Cert, of.Key)
+		if err != nil {
+			return nil, fmt.Errorf("xds.tls.cert and key: %w", err)
+		}
+		secure.Certificates = []tls.Certificate{pair}
+	}
+	return credentials.NewTLS(secure), nil
+}
+
+const maxPEM = 1 << 20
+
+// sleep waits, and reports whether ctx goes on.
+func sleep(ctx context.Context, d time.Duration) bool {
+	select {
+	case <-time.After(d):
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}

@@ -1,0 +1,78 @@
+package xds
+
+import (
+	"fmt"
+	"strings"
+
+	discoveryv3 "github.com/envoyproxy/go-control-plane/envoy/service/discovery/v3"
+	ratelimitv3 "github.com/envoyproxy/go-control-plane/ratelimit/config/ratelimit/v3"
+
+	"github.com/ratelimit/ratelimit/pkg/descriptor"
+)
+
+// TypeURL is the type of the resources.
+const TypeURL = "type.googleapis.com/ratelimit.config.ratelimit.v3.RateLimitConfig"
+
+// maxLevels bounds how deep descriptors nest, as in files.
+const maxLevels = 256
+
+// Domains returns the domains of an answer. An error names the resource.
+func Domains(answer *discoveryv3.DiscoveryResponse) ([]descriptor.DomainSpec, error) {
+	domains := make([]descriptor.DomainSpec, 0, len(answer.GetResources()))
+	owner := make(map[string]string)
+	for i, resource := range answer.GetResources() {
+		var rules ratelimitv3.RateLimitConfig
+		if err := resource.UnmarshalTo(&rules); err != nil {
+			return nil, fmt.Errorf("resource %d is no RateLimitConfig: %w", i+1, err)
+		}
+		name, domain := rules.GetName(), rules.GetDomain()
+		if domain == "" {
+			return nil, fmt.Errorf("%s: the domain must not be empty", name)
+		}
+		if first, twice := owner[domain]; twice {
+			return nil, fmt.Errorf("%s: the domain %q is in %s already", name, domain, first)
+		}
+		owner[domain] = name
+		tree, err := treeOf(rules.GetDescriptors(), name+": descriptors", maxLevels)
+		if err != nil {
+			return nil, err
+		}
+		domains = append(domains, descriptor.DomainSpec{Path: name, Domain: domain, Tree: tree})
+	}
+	return domains, nil
+}
+
+// treeOf returns descriptors with at most so many levels.
+func treeOf(descriptors []*ratelimitv3.RateLimitDescriptor, path string, levels int) ([]descriptor.TreeSpec, error) {
+	if levels == 0 {
+		return nil, fmt.Errorf("%s are nested more than %d deep", path, maxLevels)
+	}
+	tree := make([]descriptor.TreeSpec, 0, len(descriptors))
+	for i, d := range descriptors {
+		at := fmt.Sprintf("%s[%d]", path, i)
+		below, err := treeOf(d.GetDescriptors(), at+".descriptors", levels-1)
+		if err != nil {
+			return nil, err
+		}
+		tree = append(tree, descriptor.TreeSpec{
+			Path: at, Key: d.GetKey(), Value: d.GetValue(), Limit: limitOf(d.GetRateLimit()),
+			Shadow: d.GetShadowMode(), Quota: d.GetQuotaMode(), Children: below,
+		})
+	}
+	return tree, nil
+}
+
+// limitOf returns a limit; nil for none.
+func limitOf(policy *ratelimitv3.RateLimitPolicy) *descriptor.TreeLimitSpec {
+	if policy == nil {
+		return nil
+	}
+	limit := &descriptor.TreeLimitSpec{RequestsPerUnit: policy.GetRequestsPerUnit(), Unlimited: policy.GetUnlimited(), Name: policy.GetName()}
+	if unit := policy.GetUnit(); unit != ratelimitv3.RateLimitUnit_UNKNOWN || !limit.Unlimited {
+		limit.Unit = strings.ToLower(unit.String())
+	}
+	for _, replaced := range policy.GetReplaces() {
+		limit.Replaces = append(limit.Replaces, replaced.GetName())
+	}
+	return limit
+}
