@@ -1,9 +1,11 @@
 package config
 
 import (
+	"fmt"
 	"net"
 	"net/netip"
 	"strconv"
+	"strings"
 
 	"github.com/ratelimit/ratelimit/config/yamlcfg"
 )
@@ -26,8 +28,26 @@ type Metrics struct {
 func (m *Metrics) schema() yamlcfg.Schema {
 	return yamlcfg.Object{Title: "server.metrics", Needs: []string{"address"}, Keys: []yamlcfg.Key{
 		key("address", "as of gRPC", yamlcfg.Address(&m.Address)),
-		key("path", "where the metrics are", yamlcfg.Name(&m.Path)),
+		key("path", "where they are", metricsPath(&m.Path)),
 	}}
+}
+
+// metricsPath is a path of a URL.
+func metricsPath(out *string) yamlcfg.Schema {
+	return yamlcfg.Scalar{Of: yamlcfg.Shape{Type: []string{"string"}, Pattern: "^/"}, Read: func(n yamlcfg.Node) {
+		yamlcfg.Name(out).Decode(n)
+		if err := CheckPath(*out); err != nil {
+			n.Failf("%s", err)
+		}
+	}}
+}
+
+// CheckPath refuses what is no plain path of a URL.
+func CheckPath(path string) error {
+	if !strings.HasPrefix(path, "/") || strings.ContainsAny(path, " {}?#%") || strings.Contains(path, "//") {
+		return fmt.Errorf("%.100q must be a path, such as /metrics", path)
+	}
+	return nil
 }
 
 func (s *Server) schema() yamlcfg.Schema {

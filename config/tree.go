@@ -34,7 +34,7 @@ func branch(out *descriptor.TreeSpec, levels int) yamlcfg.Schema {
 		key("share_threshold", "all values of the `*` share one bucket", yamlcfg.Bool(&out.ShareThreshold)),
 		key("detailed_metric", "no effect, with a warning: values never become names of metrics", without("metrics have the names of rules, never values of descriptors")),
 		key("value_to_metric", "no effect, with a warning", without("metrics have the names of rules, never values of descriptors")),
-		key("metadata", "no effect, with a warning", without("answers carry metadata of their own")),
+		key("metadata", "dynamic metadata of answers, with `envoyproxy.metadata: rules`", treeMetadata(&out.Metadata)),
 		key("descriptors", "the next entry", tree(&out.Children, levels-1)),
 	}}.Then(func(n yamlcfg.Node, sound bool) {
 		out.Path = n.Path()
@@ -61,6 +61,23 @@ func (s orNothing) Decode(n yamlcfg.Node) {
 	if !n.Empty() {
 		s.Schema.Decode(n)
 	}
+}
+
+// treeMetadata is a mapping of any values, whose keys are text.
+func treeMetadata(out *map[string]any) yamlcfg.Schema {
+	return yamlcfg.Scalar{Of: yamlcfg.Shape{Type: []string{"object", "null"}}, Read: func(n yamlcfg.Node) {
+		var value any
+		if n.Empty() {
+			return
+		}
+		before := n.Failures()
+		n.Value(&value)
+		mapping, ok := value.(map[string]any)
+		if !ok && n.Failures() == before {
+			n.Failf("must be a mapping with texts as keys, not %s", n.Describe())
+		}
+		*out = mapping
+	}}
 }
 
 // without is a key that is accepted and has no effect.

@@ -1,6 +1,7 @@
 package environment
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -152,6 +153,20 @@ func parseDuration(value string) (time.Duration, error) {
 		return 0, fmt.Errorf("%q must be a duration, such as 30s or 24h", value)
 	}
 	return d, nil
+}
+
+func parsePath(value string) (string, error) { return value, config.CheckPath(value) }
+
+// parseAddress reads host:port; without a host all interfaces.
+func parseAddress(value string) (string, error) {
+	host, port, err := net.SplitHostPort(value)
+	if err == nil {
+		_, err = parsePort(port)
+	}
+	if err != nil {
+		return "", fmt.Errorf("%q must be an address, such as :9090", value)
+	}
+	return net.JoinHostPort(cmp.Or(host, "0.0.0.0"), port), nil
 }
 
 func parseHeader(value string) (string, error) { return value, config.CheckHeaderName(value) }

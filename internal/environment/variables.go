@@ -129,8 +129,8 @@ func header(name string, of func(*config.Config) *string) variable {
 }
 
 // metrics returns a variable of the listener of metrics, which has an effect where that is on.
-func metrics(name string, to func(*config.Metrics, string)) variable {
-	return set(name, parseText, func(c *config.Config, value string) {
+func metrics(name string, parse func(string) (string, error), to func(*config.Metrics, string)) variable {
+	return set(name, parse, func(c *config.Config, value string) {
 		if c.Server.Metrics.Address != "" {
 			to(&c.Server.Metrics, value)
 		}
@@ -171,8 +171,8 @@ func observation() []variable {
 				c.Server.Metrics = config.Metrics{Address: "0.0.0.0:9090", Path: "/metrics"}
 			}
 		}),
-		metrics("PROMETHEUS_ADDR", func(m *config.Metrics, address string) { m.Address = address }),
-		metrics("PROMETHEUS_PATH", func(m *config.Metrics, path string) { m.Path = path }),
+		metrics("PROMETHEUS_ADDR", parseAddress, func(m *config.Metrics, address string) { m.Address = address }),
+		metrics("PROMETHEUS_PATH", parsePath, func(m *config.Metrics, path string) { m.Path = path }),
 		{name: "USE_STATSD", read: func(s *Settings, text string) error {
 			on, err := parseBool(text)
 			if on {

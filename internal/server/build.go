@@ -64,6 +64,9 @@ func (s *Service) build(cfg *config.Config) error {
 	if s.metrics, err = newServiceMetrics(s.Registry); err != nil {
 		return err
 	}
+	if err = s.figures.begin(&cfg.Server.Metrics, s.metrics); err != nil {
+		return err
+	}
 	if !s.Store.Capabilities().Local {
 		if err := s.Registry.Register(newCacheMetrics(s.limiter.CacheStats)); err != nil {
 			return err
@@ -80,7 +83,7 @@ func (s *Service) build(cfg *config.Config) error {
 		return err
 	}
 	s.RLS, err = rls.New(rls.Config{
-		Decider: s.ledger, Settler: s.ledger, Now: s.Clocks.Call, Registerer: s.Registry, Logger: s.log, OnFallback: s.outages.fallback, Observe: s.activity.observe,
+		Decider: s.ledger, Settler: s.ledger, Now: s.Clocks.Call, Registerer: s.Registry, FileRegisterer: s.figures.registerer(), Logger: s.log, OnFallback: s.outages.fallback, Observe: s.activity.observe,
 		MaxInFlight: cfg.Server.GRPC.MaxInFlight, MaxBytes: bytesIn(memoryLimit()),
 	})
 	if err != nil {
@@ -115,6 +118,9 @@ func (s *Service) buildListeners(cfg *config.Config) error {
 		Hosts:     cfg.Server.HTTP.Hosts,
 		Loopback:  config.IsLoopback(host),
 	}))
+	if s.figures.registry != nil {
+		s.figures.build(nil, s.log, s.figures.handler(cfg.Server.Metrics.Path, s.Registry))
+	}
 	return s.buildAdmin(cfg)
 }
 

@@ -3,6 +3,7 @@ package server
 import (
 	"context"
 	"errors"
+	"log/slog"
 	"path/filepath"
 	"strings"
 	"sync"
@@ -70,19 +71,19 @@ func (p *controlPlane) close() {
 	}
 }
 
-// awaitRules waits for the first rules, unless calls may come before.
-func (s *Service) awaitRules(ctx context.Context) error {
-	if s.cfg.XDS.Address == "" || s.cfg.XDS.Early {
+// await waits for the first rules, unless calls may come before.
+func (p *controlPlane) await(ctx context.Context, cfg *config.XDS, log *slog.Logger) error {
+	if cfg.Address == "" || cfg.Early {
 		return nil
 	}
 	select {
-	case <-s.control.first:
+	case <-p.first:
 		return nil
 	default:
 	}
-	s.log.InfoContext(ctx, "nothing listens until the control plane has sent rules", "address", s.cfg.XDS.Address)
+	log.InfoContext(ctx, "nothing listens until the control plane has sent rules", "address", cfg.Address)
 	select {
-	case <-s.control.first:
+	case <-p.first:
 		return nil
 	case <-ctx.Done():
 		return context.Cause(ctx)
@@ -120,17 +121,17 @@ func (e problemsError) Error() string {
 	return strings.Join(texts, "; ")
 }
 
-// joined returns the configuration of the files with the domains of the control plane.
-func (s *Service) joined(ctx context.Context, cfg *config.Config) (*config.Config, error) {
+// join returns the configuration of the files with the domains of the control plane.
+func (p *controlPlane) join(ctx context.Context, cfg *config.Config, log *slog.Logger) (*config.Config, error) {
 	if cfg.XDS.Address == "" {
 		return cfg, nil
 	}
-	with, taken, problems := cfg.WithDomains(s.control.domains)
+	with, taken, problems := cfg.WithDomains(p.domains)
 	if len(problems) > 0 {
 		return nil, problemsError(problems)
 	}
 	if len(taken) > 0 {
-		s.log.WarnContext(ctx, "domains of the control plane take the place of those of the files", "domains", taken)
+		log.WarnContext(ctx, "domains of the control plane take the place of those of the files", "domains", taken)
 	}
 	return with, nil
 }

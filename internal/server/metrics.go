@@ -5,6 +5,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/collectors"
+	dto "github.com/prometheus/client_model/go"
 
 	"github.com/ratelimit/ratelimit/internal/command"
 	"github.com/ratelimit/ratelimit/pkg/embedded"
@@ -80,6 +81,15 @@ func (m *serviceMetrics) loaded(at time.Time) {
 	m.reloads.WithLabelValues("ok").Inc()
 	m.successful.Set(1)
 	m.loadedAt.Set(float64(at.Unix()))
+}
+
+// loads returns the number of loads with a result.
+func (m *serviceMetrics) loads(result string) float64 {
+	var written dto.Metric
+	if err := m.reloads.WithLabelValues(result).Write(&written); err != nil { // impossible for a counter
+		return 0
+	}
+	return written.GetCounter().GetValue()
 }
 
 func (m *serviceMetrics) failed() {

@@ -28,7 +28,11 @@ func (s *Service) listen(ctx context.Context) error {
 		_ = s.grpc.listener.Close() // the other error is the one to report
 		return fmt.Errorf("server.http.address, or --http-address: %w", err)
 	}
-	if err := s.admin.listen(ctx, s.cfg, s.guards.admin, s.log); err != nil {
+	err = s.admin.listen(ctx, s.cfg, s.guards.admin, s.log)
+	if err == nil {
+		err = s.figures.listen(ctx, &s.cfg.Server.Metrics)
+	}
+	if err != nil {
 		_, _ = s.grpc.listener.Close(), s.http.listener.Close() // the same
 		return err
 	}
@@ -45,6 +49,9 @@ func (s *Service) run(ctx context.Context, file string, opts config.Options, han
 	group.Go(func() error { return s.grpc.serve(s.guards.grpc) })
 	group.Go(func() error { return s.http.serve(s.guards.http) })
 	group.Go(s.admin.serve)
+	if s.figures.registry != nil {
+		group.Go(func() error { return s.figures.serve(s.guards.http) })
+	}
 	asked := make(chan struct{})
 	opts.Reload = asked
 	group.Go(func() error { return s.watch(groupCtx, file, opts) })
@@ -75,7 +82,7 @@ func (s *Service) drain(ctx context.Context) {
 	defer stop()
 	<-waited.Done()
 	s.grpc.stop(ctx, s.quiet)
-	for _, server := range []*http.Server{s.admin.server, s.http.server} {
+	for _, server := range []*http.Server{s.admin.server, s.figures.server, s.http.server} {
 		if err := stopHTTP(ctx, server, s.quiet); err != nil {
 			s.log.WarnContext(ctx, "connections were cut", "error", err)
 		}

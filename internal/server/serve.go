@@ -184,7 +184,7 @@ func (f *serveFlags) serve(ctx context.Context, cfg *config.Config, stdout, stde
 	}
 	err = s.followControlPlane(ctx)
 	if err == nil {
-		err = s.awaitRules(ctx)
+		err = s.control.await(ctx, &cfg.XDS, log)
 	}
 	if err == nil {
 		err = s.listen(ctx)

@@ -33,6 +33,7 @@ type Service struct {
 	grpc         grpcSide
 	http         httpSide
 	admin        adminSide
+	figures      metricsSide
 	guards       guards
 	control      controlPlane
 	certificates certificates

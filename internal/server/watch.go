@@ -91,7 +91,7 @@ func (s *Service) Reload(ctx context.Context, cfg *config.Config) error {
 
 // putInForce puts a configuration of the files in force, with the domains of the control plane.
 func (s *Service) putInForce(ctx context.Context, cfg *config.Config) error {
-	cfg, err := s.joined(ctx, cfg)
+	cfg, err := s.control.join(ctx, cfg, s.log)
 	if err != nil {
 		return err
 	}

@@ -6,6 +6,7 @@ import (
 
 	discoveryv3 "github.com/envoyproxy/go-control-plane/envoy/service/discovery/v3"
 	ratelimitv3 "github.com/envoyproxy/go-control-plane/ratelimit/config/ratelimit/v3"
+	"google.golang.org/protobuf/types/known/structpb"
 
 	"github.com/ratelimit/ratelimit/pkg/descriptor"
 )
@@ -56,10 +57,18 @@ func treeOf(descriptors []*ratelimitv3.RateLimitDescriptor, path string, levels 
 		}
 		tree = append(tree, descriptor.TreeSpec{
 			Path: at, Key: d.GetKey(), Value: d.GetValue(), Limit: limitOf(d.GetRateLimit()),
-			Shadow: d.GetShadowMode(), Quota: d.GetQuotaMode(), Children: below,
+			Shadow: d.GetShadowMode(), Quota: d.GetQuotaMode(), Metadata: metadataOf(d.GetMetadata()), Children: below,
 		})
 	}
 	return tree, nil
+}
+
+// metadataOf returns metadata; nil for none.
+func metadataOf(of *structpb.Struct) map[string]any {
+	if len(of.GetFields()) == 0 {
+		return nil
+	}
+	return of.AsMap()
 }
 
 // limitOf returns a limit; nil for none.

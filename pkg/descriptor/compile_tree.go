@@ -6,6 +6,8 @@ import (
 	"strings"
 	"time"
 
+	"google.golang.org/protobuf/types/known/structpb"
+
 	"github.com/ratelimit/ratelimit/pkg/limiter"
 )
 
@@ -29,8 +31,9 @@ type treeCompiler struct {
 
 // way is the way to a descriptor of a file.
 type way struct {
-	name   string   // as in the statistics of envoyproxy/ratelimit
+	name   string   // the keys, with dots between them
 	id     string   // unique; "" = the root
+	keys   []string // as in the statistics of envoyproxy/ratelimit
 	shared []string // for each level the pattern whose values share a bucket, or ""
 }
 
@@ -49,6 +52,7 @@ func (w way) down(s *TreeSpec) way {
 	return way{
 		name:   strings.TrimPrefix(w.name+"."+part, "."),
 		id:     string(appendEscaped(id, s.Value, "")),
+		keys:   append(slices.Clone(w.keys), part),
 		shared: append(slices.Clone(w.shared), pattern),
 	}
 }
@@ -98,7 +102,10 @@ func (c *treeCompiler) branch(s *TreeSpec, to way) *branch {
 func (c *treeCompiler) rule(s *TreeSpec, to way) *Rule {
 	r := &Rule{
 		domain: c.domain, path: s.Path, index: len(c.rules), order: len(c.domain.rules),
-		shadow: s.Shadow, leaf: &leaf{way: to.id, shared: to.shared, quota: s.Quota},
+		shadow: s.Shadow, leaf: &leaf{way: to.id, shared: to.shared, quoted: Quoted{Keys: to.keys, Metadata: s.Metadata}, quota: s.Quota},
+	}
+	if _, err := structpb.NewStruct(s.Metadata); err != nil {
+		c.problem(s.Path+".metadata", "must have texts, numbers, true, false, null, lists and mappings only: %v", err)
 	}
 	r.name = to.name
 	for n := r.order + 1; c.names[r.name] || checkName(r.name) != ""; n++ {

@@ -125,7 +125,9 @@ type TreeSpec struct {
 	Shadow         bool // shadow_mode
 	ShareThreshold bool // all values that match the '*' share one bucket
 	Quota          bool // quota_mode: it denies a call only if all others of the call with quota_mode are over too
-	Children       []TreeSpec
+	// Metadata is that of answers, in the types of encoding/json and integers; nil = none.
+	Metadata map[string]any
+	Children []TreeSpec
 }
 
 // TreeLimitSpec is the rate_limit of a [TreeSpec].

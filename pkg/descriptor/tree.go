@@ -55,12 +55,14 @@ type leaf struct {
 type Quoted struct {
 	Name            string // in answers, and for the replaces of others; "" = none
 	RequestsPerUnit uint32
-	Unit            time.Duration // 1 second to 365 days; 0 = it is no such limit
+	Unit            time.Duration  // 1 second to 365 days; 0 = it is no such limit
+	Metadata        map[string]any // of the file, in the types of encoding/json; nil = none
+	Keys            []string       // of its levels, the first one first: KEY, or KEY_VALUE with the value of the file
 }
 
-// Quoted returns the limit of a rule of an envoyproxy/ratelimit file, and whether the rule is of such a file.
-// Unit is 0 for a rule without a limit, and for the one for limits that descriptors bring.
-func (r *Rule) Quoted() (Quoted, bool) {
+// Quote returns the limit of a rule of an envoyproxy/ratelimit file, and whether the rule is of such a file. Unit is 0
+// for a rule without a limit, and for the one for limits that descriptors bring.
+func Quote(r *Rule) (Quoted, bool) {
 	if r == nil || r.leaf == nil {
 		return Quoted{}, false
 	}

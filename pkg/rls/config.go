@@ -41,6 +41,8 @@ type Config struct {
 	Now func() time.Time
 	// Registerer takes the metrics; nil = they are counted but not exposed.
 	Registerer prometheus.Registerer
+	// FileRegisterer takes the metrics of envoyproxy/ratelimit for the domains of its files; nil = there are none.
+	FileRegisterer prometheus.Registerer
 	// OnFallback is called for each call that a policy decided because the Decider's store gave no
 	// decision. nil = no call.
 	OnFallback func()

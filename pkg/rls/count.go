@@ -18,6 +18,7 @@ func (m *metrics) count(st *state, c *call) {
 	if c.reserved.result != "" {
 		m.reservations.WithLabelValues(c.reserved.result).Inc()
 	}
+	m.files.count(st, c)
 	for _, sh := range c.shadows {
 		result := resultShadowAllowed
 		if sh.denied {

@@ -39,7 +39,7 @@ func (s *Service) decide(ctx context.Context, now time.Time, c *call, st *state)
 	case len(c.plan.Request.Takes) > 0:
 		s.take(ctx, now, c)
 	}
-	s.lookAtRest(ctx, now, c)
+	lookAtRest(ctx, now, s, c)
 	s.used.learn(c)
 	if c.verdict.policy != limiter.Unset {
 		s.metrics.degraded.WithLabelValues(c.verdict.policy.String()).Inc()

@@ -3,7 +3,6 @@ package rls
 import (
 	"math"
 	"slices"
-	"time"
 
 	"google.golang.org/protobuf/encoding/protowire"
 
@@ -13,14 +12,14 @@ import (
 
 // encode writes the answer as a RateLimitResponse to c.out.
 func (c *call) encode() {
-	lenient := c.plan.Domain != nil && c.plan.Domain.OfFile() && c.options.Files.Shadow
+	lenient := ofFile(&c.plan) && c.options.Files.Shadow
 	b := appendUint(c.out[:0], responseCode, overallCode(c.verdict.denied && !lenient))
 	b, speaker, quoted := c.appendStatuses(b)
 	c.verdict.denied = c.verdict.denied && !lenient // the statuses say otherwise
 	refused := c.refused()
 	c.status = refused.httpStatus()
-	if c.plan.Domain != nil && c.plan.Domain.OfFile() && !c.options.Files.OwnHeaders {
-		b = c.appendQuotedHeaders(b, &quoted)
+	if ofFile(&c.plan) && !c.options.Files.OwnHeaders {
+		b = quoted.appendHeaders(b, &c.options.Files.Headers)
 	} else {
 		b = c.appendHeaders(b, speaker, &refused)
 	}
@@ -38,13 +37,13 @@ func (c *call) appendStatuses(b []byte) (_ []byte, speaker *limiter.LimitStatus,
 		if s != nil && (speaker == nil || tighter(s, speaker)) {
 			speaker = s
 		}
-		of, quotes := o.Rule.Quoted()
+		of, quotes := descriptor.Quote(o.Rule)
 		if !quotes {
 			b = c.appendStatus(b, o, s)
 			continue
 		}
-		q := c.quote(i, o, s, of)
-		b = c.appendQuoted(b, o, &q)
+		q := quote(c, i, o, s, of)
+		b = q.appendStatus(b, c.over(o))
 		if over := c.over(o) && !o.Quota; q.speaks(&best, over, bestOver) {
 			best, bestOver = q, over
 		}
@@ -65,34 +64,6 @@ func (c *call) appendStatus(b []byte, o *descriptor.Outcome, s *limiter.LimitSta
 		b = appendReset(b, seconds, ok)
 	case c.unlimited(o):
 		b = appendUint(b, statusRemaining, math.MaxUint32)
-	}
-	return end(b, mark)
-}
-
-// appendReset appends the time until a limit is new again, if it is known.
-func appendReset(b []byte, seconds int64, known bool) []byte {
-	if !known {
-		return b
-	}
-	b, reset := begin(b, statusReset)
-	return end(appendUint(b, durationSeconds, uint64(seconds)), reset) // #nosec G115 -- 0 or above
-}
-
-// appendRateLimit appends a RateLimit. Numbers beyond the range of protobuf are cut.
-func appendRateLimit(b []byte, name string, amount int64, period time.Duration) []byte {
-	b, mark := begin(b, statusLimit)
-	b = appendUint(b, limitRequests, uint64(clamp32(amount)))
-	w := windowOf(period)
-	b = appendUint(b, limitUnit, uint64(w.unit)) // #nosec G115 -- 0 to 7
-	if name != "" {
-		var at int
-		b, at = begin(b, limitName)
-		b = end(appendToken(b, name), at)
-	}
-	if w.multiplier > 1 {
-		var multiplier int
-		b, multiplier = begin(b, limitMultiplier)
-		b = end(appendUint(b, 1, uint64(clamp32(w.multiplier))), multiplier)
 	}
 	return end(b, mark)
 }

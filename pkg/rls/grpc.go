@@ -69,7 +69,11 @@ func (s *Service) unary(ctx context.Context, dec func(any) error, interceptor gr
 		return nil, err
 	}
 	start, size := s.now(), int64(c.size)
-	defer func() { s.metrics.duration.Observe(s.now().Sub(start).Seconds()) }()
+	defer func() {
+		took := s.now().Sub(start)
+		s.metrics.duration.Observe(took.Seconds())
+		s.metrics.files.call(took, err)
+	}()
 	defer s.inFlight.Add(-1)
 	defer s.bytes.Add(-size)
 	switch bytes := s.bytes.Add(size); {

@@ -13,6 +13,12 @@ import (
 // decision, the policy that decided, and shadow rules that would have denied. Further parts are the
 // reservation and the results of settlements. An answer with none of these gets no metadata.
 func (c *call) appendMetadata(b []byte, refused *refusal) []byte {
+	if ofFile(&c.plan) && c.options.Files.Metadata != OwnMetadata {
+		if c.options.Files.Metadata == RulesMetadata {
+			b = appendRulesMetadata(b, c)
+		}
+		return b
+	}
 	shadow := slices.ContainsFunc(c.shadows, func(r shadowResult) bool { return r.denied })
 	quota := slices.ContainsFunc(c.plan.Outcomes, c.quotaOver)
 	if !c.verdict.denied && !c.verdict.late && c.verdict.policy == limiter.Unset && !shadow && !quota && !c.reserved.any && len(c.settlements) == 0 {

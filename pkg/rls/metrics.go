@@ -22,6 +22,7 @@ type metrics struct {
 	errors       *prometheus.CounterVec // kind
 	duration     prometheus.Histogram
 	inFlight     prometheus.GaugeFunc
+	files        *fileMetrics // nil = there are none
 }
 
 func newMetrics(now func() time.Time, inFlight func() int64) *metrics {

@@ -26,7 +26,7 @@ func (s *Service) takeInParts(ctx context.Context, now time.Time, c *call) {
 		c.judge()
 	}
 	booked := c.verdict
-	if c.concludes() || s.peekPart(ctx, now, c, &booked) {
+	if c.concludes() || peekPart(ctx, now, s, c, &booked) {
 		return
 	}
 	for range maxParts {
@@ -35,7 +35,7 @@ func (s *Service) takeInParts(ctx context.Context, now time.Time, c *call) {
 		if !s.askPart(ctx, now, c, func(o *descriptor.Outcome) bool { return o.Mode == limiter.Consume && !o.Peek && !c.exceeded(o) }) {
 			break
 		}
-		if !c.verdict.denied || c.final() || c.concludes() {
+		if !c.verdict.denied || final(c) || c.concludes() {
 			break
 		}
 	}
@@ -45,12 +45,12 @@ func (s *Service) takeInParts(ctx context.Context, now time.Time, c *call) {
 }
 
 // peekPart asks for the balances that the call only looks at, and reports whether they decide the call.
-func (s *Service) peekPart(ctx context.Context, now time.Time, c *call, booked *verdict) bool {
+func peekPart(ctx context.Context, now time.Time, s *Service, c *call, booked *verdict) bool {
 	if !s.askPart(ctx, now, c, func(o *descriptor.Outcome) bool { return o.Peek }) {
 		return false
 	}
-	if !c.verdict.denied || !c.final() {
-		c.judgePeeks()
+	if !c.verdict.denied || !final(c) {
+		judgePeeks(c)
 		c.verdict.denied = false
 		booked.policy, booked.late = max(c.verdict.policy, booked.policy), c.verdict.late || booked.late
 		if !c.concludes() {
@@ -61,9 +61,31 @@ func (s *Service) peekPart(ctx context.Context, now time.Time, c *call, booked *
 	return true
 }
 
-// final reports whether the last part denied the call for another reason than too few tokens.
-func (c *call) final() bool {
-	return c.verdict.blanket || c.decision.MissingLimit != "" || c.decision.Reason == limiter.ReasonDisabled
+// lookAtRest finds the balances of the descriptors that a denial left unasked.
+func lookAtRest(ctx context.Context, now time.Time, s *Service, c *call) {
+	d, verdict := &c.decision, c.verdict
+	if !verdict.denied || verdict.blanket || verdict.policy != limiter.Unset || !ofFile(&c.plan) {
+		return
+	}
+	reason, retry := d.Reason, d.RetryAfter
+	c.part.look = true
+	asked := s.askPart(ctx, now, c, func(o *descriptor.Outcome) bool { return len(c.statuses(o)) == 0 })
+	c.part.look = false
+	d.Reason, d.RetryAfter, d.MissingLimit, c.verdict = reason, retry, "", verdict
+	if !asked {
+		return
+	}
+	for i := range d.Statuses {
+		st := &d.Statuses[i]
+		if !slices.Contains(c.part.index, st.Take) {
+			continue
+		}
+		amount := int64(0) // a charge was booked
+		if t := &c.plan.Request.Takes[st.Take]; t.Mode == limiter.Consume {
+			amount = amountOf(t, st.Limit.Name)
+		}
+		need(st, amount)
+	}
 }
 
 // askPart requests the takes of the outcomes for which pick returns true. It adds their statuses to

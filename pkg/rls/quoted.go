@@ -1,15 +1,12 @@
 package rls
 
 import (
-	"cmp"
-	"context"
 	"math"
 	"slices"
 	"time"
 
 	"github.com/ratelimit/ratelimit/pkg/descriptor"
 	"github.com/ratelimit/ratelimit/pkg/limiter"
-	"github.com/ratelimit/ratelimit/pkg/tokenbucket"
 )
 
 // Files of envoyproxy/ratelimit have statuses and headers as that service has them: for each descriptor with a
@@ -28,10 +25,10 @@ type quoted struct {
 }
 
 // quote returns what the status of the i-th descriptor says. s stands for its limits; nil = it has none.
-func (c *call) quote(i int, o *descriptor.Outcome, s *limiter.LimitStatus, of descriptor.Quoted) quoted {
+func quote(c *call, i int, o *descriptor.Outcome, s *limiter.LimitStatus, of descriptor.Quoted) quoted {
 	denied := o.Kind == descriptor.Denied
 	if o.Rule.Shadow() {
-		if r := c.shadowOf(i); r != nil {
+		if r := shadowOf(c.shadows, i); r != nil {
 			denied = r.denied
 			if r.limited {
 				s = &r.status
@@ -47,14 +44,14 @@ func (c *call) quote(i int, o *descriptor.Outcome, s *limiter.LimitStatus, of de
 		q.limited = true
 		q.requests, q.period = s.Limit.PerPeriod()
 		if !s.Exceeded {
-			q.remaining = uint64(clamp32(wholeTokens(s.Available) + c.takenAfter(o, s)))
+			q.remaining = uint64(clamp32(wholeTokens(s.Available) + takenAfter(c, o, s)))
 		}
 		if q.reset, q.known = resetSeconds(s); !q.known && q.period > 0 {
-			q.reset, q.known = c.untilWindow(q.period), true
+			q.reset, q.known = untilWindow(c.in.Now, q.period), true
 		}
 	case of.Unit > 0 && of.RequestsPerUnit == 0 && (denied || o.Kind == descriptor.Takes || o.Rule.Shadow()):
 		q.limited, q.known = true, true
-		q.reset = c.untilWindow(of.Unit)
+		q.reset = untilWindow(c.in.Now, of.Unit)
 	case o.Kind == descriptor.Unlimited && !o.Silent && !o.Rule.Shadow():
 		q.unlimited = true
 	}
@@ -62,12 +59,12 @@ func (c *call) quote(i int, o *descriptor.Outcome, s *limiter.LimitStatus, of de
 }
 
 // untilWindow returns the seconds until the next window of that service, where more is never admitted.
-func (c *call) untilWindow(unit time.Duration) int64 {
-	return ceilSeconds(unit - time.Duration(c.in.Now.UnixNano())%unit)
+func untilWindow(now time.Time, unit time.Duration) int64 {
+	return ceilSeconds(unit - time.Duration(now.UnixNano())%unit)
 }
 
 // takenAfter returns the whole tokens that later descriptors of the call took from the same bucket.
-func (c *call) takenAfter(o *descriptor.Outcome, s *limiter.LimitStatus) (tokens int64) {
+func takenAfter(c *call, o *descriptor.Outcome, s *limiter.LimitStatus) (tokens int64) {
 	if c.verdict.denied || o.Kind != descriptor.Takes {
 		return 0
 	}
@@ -81,19 +78,18 @@ func (c *call) takenAfter(o *descriptor.Outcome, s *limiter.LimitStatus) (tokens
 }
 
 // shadowOf returns the decision of the shadow rule for the i-th descriptor; nil = there is none.
-func (c *call) shadowOf(i int) *shadowResult {
-	for k := range c.shadows {
-		if c.shadows[k].descriptor == i {
-			return &c.shadows[k]
-		}
+func shadowOf(all []shadowResult, i int) *shadowResult {
+	k := slices.IndexFunc(all, func(r shadowResult) bool { return r.descriptor == i })
+	if k < 0 {
+		return nil
 	}
-	return nil
+	return &all[k]
 }
 
-// appendQuoted appends the DescriptorStatus of a descriptor.
-func (c *call) appendQuoted(b []byte, o *descriptor.Outcome, q *quoted) []byte {
+// appendStatus appends the DescriptorStatus of a descriptor, which is over its limit or not.
+func (q *quoted) appendStatus(b []byte, over bool) []byte {
 	b, mark := begin(b, responseStatuses)
-	b = appendUint(b, statusCode, overallCode(c.over(o)))
+	b = appendUint(b, statusCode, overallCode(over))
 	if q.limited {
 		b = appendRateLimit(b, q.name, q.requests, q.period)
 		b = appendUint(b, statusRemaining, q.remaining)
@@ -118,62 +114,12 @@ func (q *quoted) speaks(best *quoted, over, bestOver bool) bool {
 	}
 }
 
-// appendQuotedHeaders appends the headers of the limit that speaks for the call.
-func (c *call) appendQuotedHeaders(b []byte, q *quoted) []byte {
-	on := &c.options.Files
-	if !q.limited || on.Headers.Limit == "" {
+// appendHeaders appends the headers of the limit that speaks for the call.
+func (q *quoted) appendHeaders(b []byte, names *FileHeaders) []byte {
+	if !q.limited || names.Limit == "" {
 		return b
 	}
-	b = appendNumberHeader(b, on.Headers.Limit, q.requests)
-	b = appendNumberHeader(b, on.Headers.Remaining, int64(q.remaining)) // #nosec G115 -- it has 32 bits
-	return appendNumberHeader(b, on.Headers.Reset, q.reset)
-}
-
-// lookAtRest finds the balances of the descriptors that a denial left unasked.
-func (s *Service) lookAtRest(ctx context.Context, now time.Time, c *call) {
-	d, verdict := &c.decision, c.verdict
-	if !verdict.denied || verdict.blanket || verdict.policy != limiter.Unset || c.plan.Domain == nil || !c.plan.Domain.OfFile() {
-		return
-	}
-	reason, retry := d.Reason, d.RetryAfter
-	c.part.look = true
-	asked := s.askPart(ctx, now, c, func(o *descriptor.Outcome) bool { return len(c.statuses(o)) == 0 })
-	c.part.look = false
-	d.Reason, d.RetryAfter, d.MissingLimit, c.verdict = reason, retry, "", verdict
-	if !asked {
-		return
-	}
-	for i := range d.Statuses {
-		st := &d.Statuses[i]
-		if !slices.Contains(c.part.index, st.Take) {
-			continue
-		}
-		amount := int64(0) // a charge was booked
-		if t := &c.plan.Request.Takes[st.Take]; t.Mode == limiter.Consume {
-			amount = amountOf(t, st.Limit.Name)
-		}
-		need(st, amount)
-	}
-}
-
-// judgePeeks makes the statuses of peeks those of such a file: a peek is over its limit in debt only.
-func (c *call) judgePeeks() {
-	for i := range c.plan.Outcomes {
-		if o := &c.plan.Outcomes[i]; o.Peek {
-			all := c.statuses(o)
-			for k := range all {
-				need(&all[k], 0)
-			}
-		}
-	}
-}
-
-// need sets whether a status has too little for an amount, 0 = any balance that is no debt, and how long that lasts.
-func need(s *limiter.LimitStatus, amount int64) {
-	s.Exceeded, s.Never, s.RetryAfter = s.Available < amount, false, 0
-	if !s.Exceeded {
-		return
-	}
-	retry, ok := tokenbucket.Bucket{Tokens: s.Available}.RetryAfter(s.Limit.Params(), cmp.Or(amount, limiter.Milli), 0)
-	s.Never, s.RetryAfter = !ok, time.Duration(retry)*time.Millisecond
+	b = appendNumberHeader(b, names.Limit, q.requests)
+	b = appendNumberHeader(b, names.Remaining, int64(q.remaining)) // #nosec G115 -- it has 32 bits
+	return appendNumberHeader(b, names.Reset, q.reset)
 }

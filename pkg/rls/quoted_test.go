@@ -6,6 +6,8 @@ import (
 	"testing"
 
 	rlsv3 "github.com/envoyproxy/go-control-plane/envoy/service/ratelimit/v3"
+	"github.com/google/go-cmp/cmp"
+	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/ratelimit/ratelimit/pkg/descriptor"
 	"github.com/ratelimit/ratelimit/pkg/rls"
@@ -130,4 +132,83 @@ func TestOptionsOfFiles(t *testing.T) {
 	e.wantCode(t, "one of two is over", hits("user", "v", explicit(5))+","+hits("named", "v", ""), isOK)
 	e.wantCode(t, "one without a limit is not over", hits("user", "v", explicit(5))+","+hits("unknown", "v", ""), isOK)
 	e.wantCode(t, "all are over", hits("user", "v", explicit(5)), isOver)
+}
+
+// With metadata of rules an answer has what was asked, and the metadata of the rules of admitted descriptors: the
+// first one wins, and mappings are merged.
+func TestMetadataOfFiles(t *testing.T) {
+	t.Parallel()
+	with := func(key string, requests uint32, metadata map[string]any) descriptor.TreeSpec {
+		s := perHour(key, requests)
+		s.Metadata = metadata
+		return s
+	}
+	tree := []descriptor.TreeSpec{
+		with("a", 5, map[string]any{"service": "one", "deep": map[string]any{"x": 1}}),
+		with("b", 5, map[string]any{"service": "two", "deep": map[string]any{"x": 2, "y": true}, "list": []any{"l"}}),
+		with("none", 0, map[string]any{"denied": true}),
+	}
+	e := newEnv(t, nil)
+	answer := func(metadata rls.FileMetadata, descriptors string) map[string]any {
+		var options rls.Options
+		options.Files.Metadata = metadata
+		e.service.Reload(compile(t, []descriptor.DomainSpec{{Path: "p", Domain: "envoy", Tree: tree}}), options)
+		return e.askEnvoy(t, descriptors).GetDynamicMetadata().AsMap()
+	}
+	both := hits("a", "1", "") + "," + hits("b", "2", explicit(2)) + "," + hits("none", "3", "")
+	want := map[string]any{
+		"domain": "envoy",
+		"descriptors": []any{
+			map[string]any{"entries": []any{"a=1"}}, map[string]any{"entries": []any{"b=2"}, "hitsAddend": 2.0}, map[string]any{"entries": []any{"none=3"}},
+		},
+		"metadata": map[string]any{"service": "one", "deep": map[string]any{"x": 1.0, "y": true}, "list": []any{"l"}},
+	}
+	for range 2 { // the metadata of the rules stays as it is
+		if diff := cmp.Diff(want, answer(rls.RulesMetadata, both)); diff != "" {
+			t.Errorf("(-want +got):\n%s", diff)
+		}
+	}
+	if got := answer(rls.NoMetadata, both); len(got) > 0 {
+		t.Errorf("without metadata: got %v", got)
+	}
+	if got := answer(rls.OwnMetadata, both); got["reason"] == nil {
+		t.Errorf("with our own metadata: got %v", got)
+	}
+}
+
+// The metrics of that service count hits by the parts of the limit that they fill, by the first two levels of the file.
+func TestMetricsOfFiles(t *testing.T) {
+	t.Parallel()
+	registry := prometheus.NewRegistry()
+	e := newEnv(t, func(c *rls.Config) { c.FileRegisterer = registry })
+	deep := perHour("below", 9)
+	deep.Path, deep.Value = "deep", "v"
+	shadow := perHour("shadow", 2)
+	shadow.Shadow = true
+	e.service.SetRules(compile(t, []descriptor.DomainSpec{{Path: "p", Domain: "envoy", Tree: []descriptor.TreeSpec{
+		perHour("user", 10), {Path: "up", Key: "up", Children: []descriptor.TreeSpec{deep}}, shadow,
+	}}}))
+	for _, n := range []int{7, 4, 1, 2} { // 7 of 10; 4 are too many; up to 10
+		e.askEnvoy(t, hits("user", "a", explicit(n)))
+	}
+	e.askEnvoy(t, `{"entries":[{"key":"up","value":"x"},{"key":"below","value":"v"}]}`)
+	e.askEnvoy(t, hits("shadow", "s", explicit(3)))
+	of := func(kind, keys string) string {
+		return "ratelimit_service_rate_limit_" + kind + `{domain="envoy",` + keys + "}"
+	}
+	const user, below, hidden = `key1="user",key2=""`, `key1="up",key2="below_v"`, `key1="shadow",key2=""`
+	got := series(t, registry)
+	for name, want := range map[string]float64{
+		of("total_hits", user): 14, of("within_limit", user): 10, of("over_limit", user): 1, of("near_limit", user): 2 + 2,
+		of("total_hits", below): 1, of("within_limit", below): 1, of("shadow_mode", hidden): 3,
+		`ratelimit_service_total_requests{grpc_method="ShouldRateLimit"}`: 6,
+	} {
+		if got[name] != want {
+			t.Errorf("%s: got %v, want %v", name, got[name], want)
+		}
+	}
+	e.service.SetRules(nil)
+	if after := series(t, registry); len(after) >= len(got) {
+		t.Errorf("series of rules that are gone stay: %v", after)
+	}
 }

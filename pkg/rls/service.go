@@ -67,7 +67,11 @@ func New(cfg Config) (*Service, error) {
 	s.metrics = newMetrics(cfg.Now, s.inFlight.Load)
 	s.log = eventLog{limiter.NewSampledLog(cfg.Logger), cfg.Now, s.metrics.errors}
 	s.shadows = shadows{s.decider, s.observer, s.log}
-	if err := s.metrics.register(cfg.Registerer); err != nil {
+	err := s.metrics.register(cfg.Registerer)
+	if err == nil {
+		s.metrics.files, err = newFileMetrics(cfg.FileRegisterer)
+	}
+	if err != nil {
 		return nil, err
 	}
 	s.replace(nil, cfg.Options)
@@ -91,7 +95,7 @@ func (s *Service) Reload(rules *descriptor.Rules, options Options) {
 func (s *Service) replace(rules *descriptor.Rules, options Options) {
 	s.state.Store(&state{
 		rules: rules, options: options, series: s.metrics.rules.replace(rules),
-		asked: s.asked.Of(rules), log: newUnmatchedLog(s.denials.logger),
+		asked: s.asked.Of(rules), log: newUnmatchedLog(s.denials.logger), fileLabels: s.metrics.files.use(rules),
 	})
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"time"
 
+	"github.com/ratelimit/ratelimit/pkg/descriptor"
 	"github.com/ratelimit/ratelimit/pkg/limiter"
 )
 
@@ -25,7 +26,7 @@ func (s *shadows) decide(ctx context.Context, now time.Time, c *call) {
 func (s *shadows) byRules(ctx context.Context, now time.Time, c *call) {
 	for i := range c.plan.Shadows {
 		sh, d := &c.plan.Shadows[i], &c.shadow
-		_, ofFile := sh.Rule.Quoted() // such rules have statuses, whatever happened to the call
+		_, ofFile := descriptor.Quote(sh.Rule) // such rules have statuses, whatever happened to the call
 		if c.verdict.denied && !sh.Answers && !ofFile {
 			continue
 		}

@@ -11,6 +11,8 @@ type state struct {
 	series  *series
 	asked   *descriptor.AskedRules
 	log     *unmatchedLog
+
+	fileLabels [][3]string // of fileMetrics, by Rule.Index
 }
 
 // of returns the series of an outcome.

@@ -80,3 +80,31 @@ func wholeTokens(millitokens int64) int64 { return max(0, millitokens/limiter.Mi
 func clamp32(n int64) uint32 {
 	return uint32(min(n, math.MaxUint32)) // #nosec G115 -- callers give 0 and above
 }
+
+// appendReset appends the time until a limit is new again, if it is known.
+func appendReset(b []byte, seconds int64, known bool) []byte {
+	if !known {
+		return b
+	}
+	b, reset := begin(b, statusReset)
+	return end(appendUint(b, durationSeconds, uint64(seconds)), reset) // #nosec G115 -- 0 or above
+}
+
+// appendRateLimit appends a RateLimit. Numbers beyond the range of protobuf are cut.
+func appendRateLimit(b []byte, name string, amount int64, period time.Duration) []byte {
+	b, mark := begin(b, statusLimit)
+	b = appendUint(b, limitRequests, uint64(clamp32(amount)))
+	w := windowOf(period)
+	b = appendUint(b, limitUnit, uint64(w.unit)) // #nosec G115 -- 0 to 7
+	if name != "" {
+		var at int
+		b, at = begin(b, limitName)
+		b = end(appendToken(b, name), at)
+	}
+	if w.multiplier > 1 {
+		var multiplier int
+		b, multiplier = begin(b, limitMultiplier)
+		b = end(appendUint(b, 1, uint64(clamp32(w.multiplier))), multiplier)
+	}
+	return end(b, mark)
+}
