@@ -49,6 +49,10 @@ func confidentialPlaces() map[string]string {
 	for _, key := range []string{"cert", "key", "client_ca"} {
 		places["tls."+key] = "server: {grpc: {tls: {" + key + ": VALUE}}}\n"
 	}
+	places["xds.tls"] = "xds: {address: 'a:1', tls: VALUE}\n"
+	for _, key := range []string{"ca", "cert", "key", "name"} {
+		places["xds.tls."+key] = "xds: {address: 'a:1', tls: {" + key + ": VALUE}}\n"
+	}
 	places["server.admin.tokens"] = "server: {admin: {tokens: VALUE}}\n"
 	places["server.admin.tokens.*.role"] = "server: {admin: {tokens: {me: {role: VALUE}}}}\n"
 	places["server.admin.tokens.*.hash"] = "server: {admin: {tokens: {me: {role: read, hash: VALUE}}}}\n"

@@ -30,7 +30,7 @@ func defaults() config.Config {
 	return config.Config{
 		Server: config.Server{
 			GRPC: config.GRPC{Address: "0.0.0.0:8081", MaxConnectionAge: 30 * time.Minute, MaxInFlight: 65_536},
-			HTTP: config.HTTP{Address: "127.0.0.1:8080"},
+			HTTP: config.HTTP{Address: "127.0.0.1:8080"}, Metrics: config.Metrics{Path: "/metrics"},
 		},
 		Store: config.Store{
 			Type:     config.StoreEmbedded,
@@ -143,7 +143,7 @@ log: {level: debug, format: json}
 	want := config.Config{
 		Server: config.Server{
 			GRPC: config.GRPC{Address: ":1", TLS: config.TLS{Cert: "c", Key: "k", ClientCA: "ca"}, MaxConnections: 5, MaxInFlight: 7},
-			HTTP: config.HTTP{Address: "[::1]:0", TLS: config.TLS{Cert: "c2", Key: "k2"}, PProf: true},
+			HTTP: config.HTTP{Address: "[::1]:0", TLS: config.TLS{Cert: "c2", Key: "k2"}, PProf: true}, Metrics: config.Metrics{Path: "/metrics"},
 		},
 		Store: config.Store{
 			Type:     config.StoreDynamoDB,

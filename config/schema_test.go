@@ -24,7 +24,7 @@ func schemaShapes() map[string]*yamlcfg.Shape {
 			keys[key] = s
 		}
 	}
-	(&file{cfg: defaults("")}).schema().Shape().Walk("", add)
+	(&file{cfg: defaults()}).schema().Shape().Walk("", add)
 	includedSchema{new([]domain)}.Shape().Walk("", add)
 	return keys
 }

@@ -65,7 +65,7 @@ func (s orNothing) Decode(n yamlcfg.Node) {
 
 // treeMetadata is a mapping of any values, whose keys are text.
 func treeMetadata(out *map[string]any) yamlcfg.Schema {
-	return yamlcfg.Scalar{Of: yamlcfg.Shape{Type: []string{"object", "null"}}, Read: func(n yamlcfg.Node) {
+	return yamlcfg.Scalar{Read: func(n yamlcfg.Node) {
 		var value any
 		if n.Empty() {
 			return

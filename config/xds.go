@@ -39,7 +39,7 @@ func (x *XDS) schema() yamlcfg.Schema {
 		key("node", "id of this service there, by which the control plane chooses its rules", yamlcfg.Name(&x.Node)),
 		key("metadata", "metadata of the node", pairs(&metadata, "metadata")),
 		key("headers", "headers of the stream", yamlcfg.Confidential{Schema: pairs(&headers, "a header")}),
-		key("tls", "TLS to the control plane; its files are read again for each connection", x.TLS.schema()),
+		key("tls", "TLS to the control plane; its files are read again for each connection", yamlcfg.Confidential{Schema: x.TLS.schema()}),
 		key("early", "answers calls as unavailable before there are rules; without it nothing listens until then", yamlcfg.Bool(&x.Early)),
 		key("retry", "first pause after a lost connection; it doubles up to `max_retry`", yamlcfg.Duration(&x.Retry, 100*time.Millisecond, time.Hour)),
 		key("max_retry", "longest pause", yamlcfg.Duration(&x.MaxRetry, 100*time.Millisecond, time.Hour)),

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net"
 	"net/http"
+	"sync/atomic"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
@@ -26,10 +27,10 @@ func (m *metricsSide) begin(cfg *config.Metrics, own *serviceMetrics) error {
 		return nil
 	}
 	m.registry = prometheus.NewRegistry()
-	for result, name := range map[string]string{"ok": "success", "error": "error"} {
+	for name, loads := range map[string]*atomic.Int64{"success": &own.good, "error": &own.bad} {
 		err := m.registry.Register(prometheus.NewCounterFunc(prometheus.CounterOpts{
 			Name: "ratelimit_service_config_load_" + name, Help: "Loads of the configuration with this result.",
-		}, func() float64 { return own.loads(result) }))
+		}, func() float64 { return float64(loads.Load()) }))
 		if err != nil {
 			return err
 		}

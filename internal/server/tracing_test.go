@@ -70,8 +70,8 @@ func serve(t *testing.T, s *grpc.Server) string {
 	return l.Addr().String()
 }
 
-// environment sets the variables of OpenTelemetry, and no others of its own.
-func environment(t *testing.T, variables map[string]string) {
+// setVariables sets the variables of OpenTelemetry, and no others of its own.
+func setVariables(t *testing.T, variables map[string]string) {
 	t.Helper()
 	for _, name := range []string{
 		"OTEL_SDK_DISABLED", "OTEL_TRACES_EXPORTER", "OTEL_EXPORTER_OTLP_ENDPOINT", "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT",
@@ -180,7 +180,7 @@ func TestSpans(t *testing.T) {
 	got := &received{about: map[string]string{}}
 	server := grpc.NewServer()
 	collector.RegisterTraceServiceServer(server, got)
-	environment(t, map[string]string{
+	setVariables(t, map[string]string{
 		"OTEL_EXPORTER_OTLP_ENDPOINT": "http://" + serve(t, server),
 		"OTEL_RESOURCE_ATTRIBUTES":    "deployment.environment.name=test",
 	})
@@ -273,7 +273,7 @@ func TestOff(t *testing.T) {
 		{"OTEL_SDK_DISABLED": "True", "OTEL_TRACES_EXPORTER": "otlp"},
 		{"OTEL_SERVICE_NAME": "edge"},
 	} {
-		environment(t, variables)
+		setVariables(t, variables)
 		tr, err := NewTracing(t.Context(), "", slog.New(slog.DiscardHandler))
 		if err != nil || tr != nil {
 			t.Errorf("%v: got %v, %v", variables, tr, err)
@@ -295,7 +295,7 @@ func TestEnvironmentIsRefused(t *testing.T) {
 		"OTEL_TRACES_SAMPLER":                `OTEL_TRACES_SAMPLER is "zipkin"; it must be always_on`,
 		"OTEL_PROPAGATORS":                   `it must be a list of tracecontext and baggage, or none`,
 	} {
-		environment(t, map[string]string{"OTEL_EXPORTER_OTLP_ENDPOINT": "http://127.0.0.1:4317", name: "zipkin"})
+		setVariables(t, map[string]string{"OTEL_EXPORTER_OTLP_ENDPOINT": "http://127.0.0.1:4317", name: "zipkin"})
 		if _, err := NewTracing(t.Context(), "", slog.New(slog.DiscardHandler)); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: got %v, want %s", name, err, want)
 		}
@@ -324,7 +324,7 @@ func TestVariablesThatCannotBeObeyed(t *testing.T) {
 		{"OTEL_EXPORTER_OTLP_COMPRESSION", "zip", "it must be gzip or none"},
 	} {
 		t.Run(v.name, func(t *testing.T) {
-			environment(t, map[string]string{"OTEL_TRACES_EXPORTER": "otlp"})
+			setVariables(t, map[string]string{"OTEL_TRACES_EXPORTER": "otlp"})
 			t.Setenv(v.name, v.value)
 			tr, err := NewTracing(t.Context(), "", slog.New(slog.DiscardHandler))
 			if err == nil || !strings.Contains(err.Error(), v.want) || strings.Contains(err.Error(), "hush") {
@@ -347,7 +347,7 @@ func TestVariablesThatAreObeyed(t *testing.T) {
 		{"OTEL_BSP_MAX_QUEUE_SIZE", "4096"},
 		{"OTEL_EXPORTER_OTLP_COMPRESSION", "gzip"},
 	} {
-		environment(t, map[string]string{"OTEL_TRACES_EXPORTER": "otlp"})
+		setVariables(t, map[string]string{"OTEL_TRACES_EXPORTER": "otlp"})
 		t.Setenv(v[0], v[1])
 		tr, err := NewTracing(t.Context(), "", slog.New(slog.DiscardHandler))
 		if err != nil {
@@ -367,7 +367,7 @@ func TestCollectorThatHangs(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer func() { _ = l.Close() }()
-	environment(t, map[string]string{"OTEL_EXPORTER_OTLP_ENDPOINT": "http://" + l.Addr().String(), "OTEL_BSP_MAX_QUEUE_SIZE": "10", "OTEL_BSP_MAX_EXPORT_BATCH_SIZE": "5"})
+	setVariables(t, map[string]string{"OTEL_EXPORTER_OTLP_ENDPOINT": "http://" + l.Addr().String(), "OTEL_BSP_MAX_QUEUE_SIZE": "10", "OTEL_BSP_MAX_EXPORT_BATCH_SIZE": "5"})
 	tr, err := NewTracing(t.Context(), "", slog.New(slog.DiscardHandler))
 	if err != nil {
 		t.Fatal(err)
@@ -386,7 +386,7 @@ func TestCollectorThatHangs(t *testing.T) {
 
 func TestShareOfSamplers(t *testing.T) {
 	for arg, ok := range map[string]bool{"": true, "0": true, "0.01": true, "1": true, "2": false, "-1": false, "many": false, "NaN": false} {
-		environment(t, map[string]string{"OTEL_EXPORTER_OTLP_ENDPOINT": "http://127.0.0.1:4317", "OTEL_TRACES_SAMPLER": "parentbased_traceidratio"})
+		setVariables(t, map[string]string{"OTEL_EXPORTER_OTLP_ENDPOINT": "http://127.0.0.1:4317", "OTEL_TRACES_SAMPLER": "parentbased_traceidratio"})
 		t.Setenv("OTEL_TRACES_SAMPLER_ARG", arg)
 		tr, err := NewTracing(t.Context(), "", slog.New(slog.DiscardHandler))
 		if (err == nil) != ok {
@@ -403,7 +403,7 @@ func TestNoPropagators(t *testing.T) {
 	got := &received{about: map[string]string{}}
 	server := grpc.NewServer()
 	collector.RegisterTraceServiceServer(server, got)
-	environment(t, map[string]string{"OTEL_TRACES_EXPORTER": "otlp", "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT": "http://" + serve(t, server), "OTEL_PROPAGATORS": "none", "OTEL_SERVICE_NAME": "edge"})
+	setVariables(t, map[string]string{"OTEL_TRACES_EXPORTER": "otlp", "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT": "http://" + serve(t, server), "OTEL_PROPAGATORS": "none", "OTEL_SERVICE_NAME": "edge"})
 	tr, err := NewTracing(t.Context(), "", slog.New(slog.DiscardHandler))
 	if err != nil {
 		t.Fatal(err)
@@ -421,7 +421,7 @@ func TestNoPropagators(t *testing.T) {
 
 // A collector that does not answer costs no call anything, and the log says so once.
 func TestCollectorThatIsGone(t *testing.T) {
-	environment(t, map[string]string{"OTEL_EXPORTER_OTLP_ENDPOINT": "http://127.0.0.1:1"})
+	setVariables(t, map[string]string{"OTEL_EXPORTER_OTLP_ENDPOINT": "http://127.0.0.1:1"})
 	t.Setenv("OTEL_EXPORTER_OTLP_TIMEOUT", "50")
 	var log bytes.Buffer
 	tr, err := NewTracing(t.Context(), "", slog.New(slog.NewTextHandler(&log, nil)))

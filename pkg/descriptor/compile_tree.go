@@ -5,8 +5,7 @@ import (
 	"strconv"
 	"strings"
 	"time"
-
-	"google.golang.org/protobuf/types/known/structpb"
+	"unicode/utf8"
 
 	"github.com/ratelimit/ratelimit/pkg/limiter"
 )
@@ -104,8 +103,8 @@ func (c *treeCompiler) rule(s *TreeSpec, to way) *Rule {
 		domain: c.domain, path: s.Path, index: len(c.rules), order: len(c.domain.rules),
 		shadow: s.Shadow, leaf: &leaf{way: to.id, shared: to.shared, quoted: Quoted{Keys: to.keys, Metadata: s.Metadata}, quota: s.Quota},
 	}
-	if _, err := structpb.NewStruct(s.Metadata); err != nil {
-		c.problem(s.Path+".metadata", "must have texts, numbers, true, false, null, lists and mappings only: %v", err)
+	if s.Metadata != nil && !isJSON(s.Metadata) {
+		c.problem(s.Path+".metadata", "must have texts, numbers, true, false, null, lists and mappings of texts only")
 	}
 	r.name = to.name
 	for n := r.order + 1; c.names[r.name] || checkName(r.name) != ""; n++ {
@@ -163,6 +162,27 @@ func (c *treeCompiler) limit(r *Rule, s *TreeSpec) {
 		t.own = limitSet{limits: limits, of: treeLimits}
 	}
 	r.takes = []take{t}
+}
+
+// isJSON reports whether a value can be one of JSON.
+func isJSON(value any) bool {
+	switch v := value.(type) {
+	case nil, bool, int, int64, uint64, float64:
+		return true
+	case string:
+		return utf8.ValidString(v)
+	case []any:
+		return !slices.ContainsFunc(v, func(item any) bool { return !isJSON(item) })
+	case map[string]any:
+		for key, item := range v {
+			if !utf8.ValidString(key) || !isJSON(item) {
+				return false
+			}
+		}
+		return true
+	default:
+		return false
+	}
 }
 
 // unit returns the length of a unit of envoyproxy/ratelimit; 0 for an unknown one.
