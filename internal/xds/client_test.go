@@ -17,9 +17,6 @@ import (
 
 	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
 	discoveryv3 "github.com/envoyproxy/go-control-plane/envoy/service/discovery/v3"
-	"github.com/envoyproxy/go-control-plane/pkg/cache/types"
-	cachev3 "github.com/envoyproxy/go-control-plane/pkg/cache/v3"
-	serverv3 "github.com/envoyproxy/go-control-plane/pkg/server/v3"
 	ratelimitv3 "github.com/envoyproxy/go-control-plane/ratelimit/config/ratelimit/v3"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials"
@@ -28,76 +25,8 @@ import (
 	"github.com/ratelimit/ratelimit/internal/xds"
 	"github.com/ratelimit/ratelimit/pkg/descriptor"
 	"github.com/ratelimit/ratelimit/test/kit/programtest"
+	"github.com/ratelimit/ratelimit/test/kit/xdstest"
 )
-
-// plane is a control plane: the server of go-control-plane, as Envoy Gateway and Envoy AI Gateway have it.
-type plane struct {
-	t       *testing.T
-	address string
-	cache   cachev3.SnapshotCache
-	server  *grpc.Server
-
-	mu      sync.Mutex
-	refused []string // the reasons, in order
-	asked   []*discoveryv3.DiscoveryRequest
-}
-
-const node = "envoy-ratelimit"
-
-// start starts the control plane at an address; port 0 is a free one.
-func (p *plane) start(address string, options ...grpc.ServerOption) {
-	p.t.Helper()
-	p.cache = cachev3.NewSnapshotCache(false, cachev3.IDHash{}, nil)
-	var listen net.ListenConfig
-	listener, err := listen.Listen(p.t.Context(), "tcp", address)
-	if err != nil {
-		p.t.Fatal(err)
-	}
-	p.address = listener.Addr().String()
-	p.server = grpc.NewServer(options...)
-	callbacks := serverv3.CallbackFuncs{StreamRequestFunc: func(_ int64, r *discoveryv3.DiscoveryRequest) error {
-		p.mu.Lock()
-		defer p.mu.Unlock()
-		p.asked = append(p.asked, r)
-		if r.GetErrorDetail() != nil {
-			p.refused = append(p.refused, r.GetErrorDetail().GetMessage())
-		}
-		return nil
-	}}
-	discoveryv3.RegisterAggregatedDiscoveryServiceServer(p.server, serverv3.NewServer(context.WithoutCancel(p.t.Context()), p.cache, callbacks))
-	server := p.server
-	go func() { _ = server.Serve(listener) }() // it ends with the server
-	p.t.Cleanup(server.Stop)
-}
-
-// set hands out rules as a version.
-func (p *plane) set(version string, rules ...*ratelimitv3.RateLimitConfig) {
-	p.t.Helper()
-	resources := make([]types.Resource, len(rules))
-	for i := range rules {
-		resources[i] = rules[i]
-	}
-	snapshot, err := cachev3.NewSnapshot(version, map[string][]types.Resource{xds.TypeURL: resources})
-	if err != nil {
-		p.t.Fatal(err)
-	}
-	if err := p.cache.SetSnapshot(p.t.Context(), node, snapshot); err != nil {
-		p.t.Fatal(err)
-	}
-}
-
-func (p *plane) refusals() []string {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return slices.Clone(p.refused)
-}
-
-// rulesOf is a resource with a limit for each user.
-func rulesOf(domain string, unit ratelimitv3.RateLimitUnit) *ratelimitv3.RateLimitConfig {
-	return &ratelimitv3.RateLimitConfig{Name: domain + "-rules", Domain: domain, Descriptors: []*ratelimitv3.RateLimitDescriptor{
-		{Key: "user", RateLimit: &ratelimitv3.RateLimitPolicy{Unit: unit, RequestsPerUnit: 5}},
-	}}
-}
 
 // applied has the domains that the client put in force.
 type applied struct {
@@ -130,7 +59,7 @@ func (a *applied) now() string {
 func run(t *testing.T, cfg config.XDS, file string) *applied {
 	t.Helper()
 	a := &applied{}
-	cfg.Node, cfg.Retry, cfg.MaxRetry, cfg.MaxMessage = node, 50*time.Millisecond, 100*time.Millisecond, 64<<20
+	cfg.Node, cfg.Retry, cfg.MaxRetry, cfg.MaxMessage = xdstest.Node, 50*time.Millisecond, 100*time.Millisecond, 64<<20
 	client := &xds.Client{Config: cfg, File: file, Log: slog.New(slog.DiscardHandler), Apply: a.put, Connected: func(bool) {}}
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan struct{})
@@ -162,41 +91,39 @@ const hour = ratelimitv3.RateLimitUnit_HOUR
 // with version 1. While it is away the last rules stay.
 func TestAnswersAreTheWholeTruth(t *testing.T) {
 	t.Parallel()
-	p := &plane{t: t}
-	p.start("127.0.0.1:0")
-	a := run(t, config.XDS{Address: p.address, Metadata: map[string]string{"zone": "a"}}, "")
+	p := xdstest.New(t)
+	p.Start("127.0.0.1:0")
+	a := run(t, config.XDS{Address: p.Address, Metadata: map[string]string{"zone": "a"}}, "")
 	is := func(want string) {
 		t.Helper()
 		eventually(t, "domains "+want, func() bool { return a.now() == want })
 	}
-	p.set("1", rulesOf("one", hour), rulesOf("two", hour))
+	p.Set("1", xdstest.RulesOf("one", hour), xdstest.RulesOf("two", hour))
 	is("one two")
-	p.set("2", rulesOf("two", hour), rulesOf("three", hour))
+	p.Set("2", xdstest.RulesOf("two", hour), xdstest.RulesOf("three", hour))
 	is("three two")
-	p.set("3")
+	p.Set("3")
 	is("")
-	p.set("4", rulesOf("four", hour))
+	p.Set("4", xdstest.RulesOf("four", hour))
 	is("four")
-	p.mu.Lock()
-	first := p.asked[0]
-	last := p.asked[len(p.asked)-1]
-	p.mu.Unlock()
-	if first.GetNode().GetId() != node || first.GetNode().GetMetadata().GetFields()["zone"].GetStringValue() != "a" || first.GetVersionInfo() != "" || first.GetTypeUrl() != xds.TypeURL {
+	asked := p.Asked()
+	first, last := asked[0], asked[len(asked)-1]
+	if first.GetNode().GetId() != xdstest.Node || first.GetNode().GetMetadata().GetFields()["zone"].GetStringValue() != "a" || first.GetVersionInfo() != "" || first.GetTypeUrl() != xds.TypeURL {
 		t.Errorf("first request %v", first)
 	}
 	if last.GetNode() != nil && last.GetResponseNonce() == "" {
 		t.Errorf("last request %v", last)
 	}
 
-	p.server.Stop()
-	address := p.address
-	p.start(address)
+	p.Stop()
+	address := p.Address
+	p.Start(address)
 	if a.now() != "four" {
 		t.Errorf("while the control plane is away: got %q", a.now())
 	}
-	p.set("1", rulesOf("five", hour))
+	p.Set("1", xdstest.RulesOf("five", hour))
 	is("five")
-	if got := p.refusals(); len(got) > 0 {
+	if got := p.Refusals(); len(got) > 0 {
 		t.Errorf("refused: %q", got)
 	}
 }
@@ -205,40 +132,40 @@ func TestAnswersAreTheWholeTruth(t *testing.T) {
 // often as the control plane sends it again.
 func TestRefusals(t *testing.T) {
 	t.Parallel()
-	empty := rulesOf("a", hour)
+	empty := xdstest.RulesOf("a", hour)
 	empty.Descriptors[0].Key = ""
-	twice := rulesOf("a", hour)
+	twice := xdstest.RulesOf("a", hour)
 	twice.Descriptors = append(twice.Descriptors, twice.Descriptors[0])
-	other := rulesOf("a", hour)
+	other := xdstest.RulesOf("a", hour)
 	other.Name = "other"
 	for name, test := range map[string]struct {
 		rules []*ratelimitv3.RateLimitConfig
 		want  string
 	}{
-		"no unit":        {[]*ratelimitv3.RateLimitConfig{rulesOf("a", ratelimitv3.RateLimitUnit_UNKNOWN)}, `a-rules: descriptors[0].rate_limit.unit: "unknown" is no unit`},
+		"no unit":        {[]*ratelimitv3.RateLimitConfig{xdstest.RulesOf("a", ratelimitv3.RateLimitUnit_UNKNOWN)}, `a-rules: descriptors[0].rate_limit.unit: "unknown" is no unit`},
 		"no key":         {[]*ratelimitv3.RateLimitConfig{empty}, "a-rules: descriptors[0].key"},
 		"a key twice":    {[]*ratelimitv3.RateLimitConfig{twice}, "a-rules: descriptors[1]: key \"user\""},
-		"no domain":      {[]*ratelimitv3.RateLimitConfig{rulesOf("", hour)}, "-rules: the domain must not be empty"},
-		"a domain twice": {[]*ratelimitv3.RateLimitConfig{rulesOf("a", hour), other}, `the domain "a" is in`},
+		"no domain":      {[]*ratelimitv3.RateLimitConfig{xdstest.RulesOf("", hour)}, "-rules: the domain must not be empty"},
+		"a domain twice": {[]*ratelimitv3.RateLimitConfig{xdstest.RulesOf("a", hour), other}, `the domain "a" is in`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			p := &plane{t: t}
-			p.start("127.0.0.1:0")
-			p.set("1", rulesOf("good", hour))
-			a := run(t, config.XDS{Address: p.address}, "")
+			p := xdstest.New(t)
+			p.Start("127.0.0.1:0")
+			p.Set("1", xdstest.RulesOf("good", hour))
+			a := run(t, config.XDS{Address: p.Address}, "")
 			eventually(t, "rules", func() bool { return a.now() == "good" })
-			p.set("2", test.rules...)
-			eventually(t, "refused", func() bool { return len(p.refusals()) > 0 })
-			if got := p.refusals()[0]; !strings.Contains(got, test.want) {
+			p.Set("2", test.rules...)
+			eventually(t, "refused", func() bool { return len(p.Refusals()) > 0 })
+			if got := p.Refusals()[0]; !strings.Contains(got, test.want) {
 				t.Errorf("the reason is %q, want %q", got, test.want)
 			}
 			if a.now() != "good" {
 				t.Errorf("in force: %q", a.now())
 			}
-			p.set("3", rulesOf("better", hour))
+			p.Set("3", xdstest.RulesOf("better", hour))
 			eventually(t, "better rules", func() bool { return a.now() == "better" })
-			if got := len(p.refusals()); got > 4 {
+			if got := len(p.Refusals()); got > 4 {
 				t.Errorf("refused %d times", got)
 			}
 		})
@@ -253,13 +180,13 @@ func TestMutualTLS(t *testing.T) {
 	secure := credentials.NewTLS(&tls.Config{
 		MinVersion: tls.VersionTLS13, Certificates: []tls.Certificate{server.Pair}, ClientAuth: tls.RequireAndVerifyClientCert, ClientCAs: client.Pool,
 	})
-	p := &plane{t: t}
-	p.start("127.0.0.1:0", grpc.Creds(secure))
+	p := xdstest.New(t)
+	p.Start("127.0.0.1:0", grpc.Creds(secure))
 	var many []*ratelimitv3.RateLimitConfig
 	for i := range 30_000 {
 		many = append(many, &ratelimitv3.RateLimitConfig{Name: fmt.Sprint(strings.Repeat("n", 150), i), Domain: fmt.Sprint("d", i)})
 	}
-	p.set("1", many...)
+	p.Set("1", many...)
 	stale := programtest.NewIdentity(t, dir, "stale")
 	certificate, private := filepath.Join(dir, "tls.crt"), filepath.Join(dir, "tls.key")
 	replace := func(with programtest.Identity) {
@@ -274,7 +201,7 @@ func TestMutualTLS(t *testing.T) {
 		}
 	}
 	replace(stale)
-	a := run(t, config.XDS{Address: p.address, TLS: config.XDSTLS{Enabled: true, CA: server.Cert, Cert: certificate, Key: private}}, "")
+	a := run(t, config.XDS{Address: p.Address, TLS: config.XDSTLS{Enabled: true, CA: server.Cert, Cert: certificate, Key: private}}, "")
 	time.Sleep(200 * time.Millisecond)
 	if a.count > 0 {
 		t.Fatal("rules came over a connection with a certificate that is not trusted")
@@ -287,20 +214,20 @@ func TestMutualTLS(t *testing.T) {
 func TestRulesOutliveTheProcess(t *testing.T) {
 	t.Parallel()
 	file := filepath.Join(t.TempDir(), "xds.pb")
-	p := &plane{t: t}
-	p.start("127.0.0.1:0")
-	p.set("1", rulesOf("kept", hour))
-	first := run(t, config.XDS{Address: p.address}, file)
+	p := xdstest.New(t)
+	p.Start("127.0.0.1:0")
+	p.Set("1", xdstest.RulesOf("kept", hour))
+	first := run(t, config.XDS{Address: p.Address}, file)
 	eventually(t, "rules", func() bool { return first.now() == "kept" })
 	eventually(t, "the file", func() bool { _, err := os.Stat(file); return err == nil })
-	p.server.Stop()
-	if second := run(t, config.XDS{Address: p.address}, file); second.now() != "kept" {
+	p.Stop()
+	if second := run(t, config.XDS{Address: p.Address}, file); second.now() != "kept" {
 		t.Errorf("after a restart: %q", second.now())
 	}
 	if err := os.WriteFile(file, []byte("garbage"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if third := run(t, config.XDS{Address: p.address}, file); third.now() != "" {
+	if third := run(t, config.XDS{Address: p.Address}, file); third.now() != "" {
 		t.Errorf("of a damaged file: %q", third.now())
 	}
 }
@@ -333,13 +260,11 @@ func (g *garbage) StreamAggregatedResources(stream discoveryv3.AggregatedDiscove
 func TestOtherTypesAreRefused(t *testing.T) {
 	t.Parallel()
 	g := &garbage{replies: make(chan *discoveryv3.DiscoveryRequest, 100)}
-	p := &plane{t: t}
 	var listen net.ListenConfig
 	listener, err := listen.Listen(t.Context(), "tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
-	p.server = grpc.NewServer()
 	discoveryv3.RegisterAggregatedDiscoveryServiceServer(p.server, g)
 	go func() { _ = p.server.Serve(listener) }() // it ends with the server
 	t.Cleanup(p.server.Stop)
