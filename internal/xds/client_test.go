@@ -265,9 +265,10 @@ func TestOtherTypesAreRefused(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	discoveryv3.RegisterAggregatedDiscoveryServiceServer(p.server, g)
-	go func() { _ = p.server.Serve(listener) }() // it ends with the server
-	t.Cleanup(p.server.Stop)
+	server := grpc.NewServer()
+	discoveryv3.RegisterAggregatedDiscoveryServiceServer(server, g)
+	go func() { _ = server.Serve(listener) }() // it ends with the server
+	t.Cleanup(server.Stop)
 	run(t, config.XDS{Address: listener.Addr().String()}, "")
 	for i, refused := range []bool{false, false, true, false} {
 		select {
