@@ -46,7 +46,7 @@ func confidentialPlaces() map[string]string {
 	for _, listener := range []string{"grpc", "http", "admin"} {
 		places["server."+listener+".tls"] = "server: {" + listener + ": {tls: VALUE}}\n"
 	}
-	for _, key := range []string{"cert", "key", "client_ca"} {
+	for _, key := range []string{"cert", "key", "client_ca", "client_name"} {
 		places["tls."+key] = "server: {grpc: {tls: {" + key + ": VALUE}}}\n"
 	}
 	places["xds.tls"] = "xds: {address: 'a:1', tls: VALUE}\n"

@@ -68,7 +68,8 @@ func CheckHeaderName(name string) error {
 	}
 	const special = "!#$%&'*+-.^_`|~"
 	for _, c := range name {
-		if !strings.ContainsRune(special, c) && !('0' <= c && c <= '9' || 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z') {
+		letter, digit := 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z', '0' <= c && c <= '9'
+		if !letter && !digit && !strings.ContainsRune(special, c) {
 			return fmt.Errorf("%.100q is no name of a header: it has letters, digits and any of %s, such as %s", name, special, http.CanonicalHeaderKey("ratelimit-limit"))
 		}
 	}

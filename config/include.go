@@ -32,8 +32,10 @@ func (i *include) schema() yamlcfg.Schema {
 			i.path = ""
 		}
 	}}
-	return yamlcfg.Object{Title: "include", Needs: []string{"path"}, Missing: "needs path, a file, a pattern or a directory", Keys: []yamlcfg.Key{key("path", "a file, pattern or directory, relative to this file", path), key("overdraw", "[charges](#charges-of-such-files) in files of envoyproxy/ratelimit", overdraw(&i.overdraw)),
-		key("all_files", "reads the files of a directory whatever their names end in", yamlcfg.Bool(&i.all))}}
+	return yamlcfg.Object{Title: "include", Needs: []string{"path"}, Missing: "needs path, a file, a pattern or a directory", Keys: []yamlcfg.Key{
+		key("path", "a file, pattern or directory, relative to this file", path), key("overdraw", "[charges](#charges-of-such-files) in files of envoyproxy/ratelimit", overdraw(&i.overdraw)),
+		key("all_files", "reads the files of a directory whatever their names end in", yamlcfg.Bool(&i.all)),
+	}}
 }
 
 // checkPattern returns the mistake in a pattern; "" when there is none.

@@ -37,6 +37,8 @@ type TLS struct {
 	Cert     string // "" = no TLS
 	Key      string // not empty when Cert is not
 	ClientCA string // clients must show a certificate of these authorities; "" = they need none
+	// ClientName is a DNS name that the certificate of a client must have; "" = any; only with ClientCA.
+	ClientName string
 }
 
 // Enabled reports whether the listener speaks TLS.
@@ -67,8 +69,11 @@ func (h *HTTP) schema() yamlcfg.Schema {
 func (t *TLS) schema() yamlcfg.Schema {
 	return yamlcfg.Object{Title: "tls", Needs: []string{"cert", "key"}, Keys: []yamlcfg.Key{
 		key("cert", "the certificate and its chain", yamlcfg.Name(&t.Cert)), key("key", "its private key", yamlcfg.Name(&t.Key)), key("client_ca", "authorities; clients must show a certificate of one", yamlcfg.Name(&t.ClientCA)),
+		key("client_name", "DNS name that the certificate of a client must have; with `client_ca`", yamlcfg.Name(&t.ClientName)),
 	}}.Then(func(n yamlcfg.Node, _ bool) {
 		switch {
+		case t.ClientName != "" && t.ClientCA == "":
+			n.Failf("has client_name without client_ca, whose certificates it is about")
 		case n.Empty(), t.Cert != "" && t.Key != "":
 		case t.Cert == "" && t.Key == "":
 			n.Failf("needs cert and key; without TLS leave it out")

@@ -98,12 +98,12 @@ func TestServeWithAControlPlane(t *testing.T) {
 		d.serves()
 		d.http = "127.0.0.1:" + port
 		for _, want := range []int{200, 200, 200, 200, 200, 429} {
-			if got := d.ask("a", "user"); got != want {
+			if got := d.ask("a"); got != want {
 				t.Errorf("the kept rules: got %d, want %d", got, want)
 			}
 		}
 		for _, want := range []int{200, 429} {
-			if got := d.ask("b", "user"); got != want {
+			if got := d.ask("b"); got != want {
 				t.Errorf("the rules of a file: got %d, want %d", got, want)
 			}
 		}

@@ -108,10 +108,10 @@ func (d *drop) get(address, path, body string) (int, string) {
 	return answer.StatusCode, string(text)
 }
 
-// ask returns the status of a call.
-func (d *drop) ask(domain, key string) int {
+// ask returns the status of a call of a user.
+func (d *drop) ask(domain string) int {
 	d.t.Helper()
-	code, _ := d.get(d.http, "/json", fmt.Sprintf(`{"domain":%q,"descriptors":[{"entries":[{"key":%q,"value":"x"}]}]}`, domain, key))
+	code, _ := d.get(d.http, "/json", fmt.Sprintf(`{"domain":%q,"descriptors":[{"entries":[{"key":"user","value":"x"}]}]}`, domain))
 	return code
 }
 
@@ -150,7 +150,7 @@ func TestStartsAsEnvoyproxyRatelimit(t *testing.T) {
 			}, args...)
 			d.serves()
 			for domain, want := range map[string][]int{"a": {200, 429}, "b": {200, 429}, "hidden": {200, 200}} {
-				if got := []int{d.ask(domain, "user"), d.ask(domain, "user")}; !slices.Equal(got, want) {
+				if got := []int{d.ask(domain), d.ask(domain)}; !slices.Equal(got, want) {
 					t.Errorf("domain %s: got %v, want %v", domain, got, want)
 				}
 			}
@@ -161,7 +161,7 @@ func TestStartsAsEnvoyproxyRatelimit(t *testing.T) {
 			if code, text := d.get(metrics, "/metrics", ""); code != 200 || !strings.Contains(text, hits) {
 				t.Errorf("metrics: got %d without %s", code, hits)
 			}
-			for _, want := range []string{"REDIS_URL is set, and this program uses no such store", `"names":["EXTRA_TAGS"]`} {
+			for _, want := range []string{"a Redis or Memcached is set, and this program uses none", `"variable":"REDIS_URL"`, `"names":["EXTRA_TAGS"]`} {
 				if !strings.Contains(d.log.String(), want) {
 					t.Errorf("the log has no %q: %s", want, d.log)
 				}
@@ -184,7 +184,7 @@ func TestAFileWinsOverTheVariables(t *testing.T) {
 		t.Errorf("a domain of the variables: got %d %s", code, text)
 	}
 	for _, want := range []int{200, 200, 429} {
-		if got := d.ask("shop", "user"); got != want {
+		if got := d.ask("shop"); got != want {
 			t.Errorf("a domain of the file: got %d, want %d", got, want)
 		}
 	}

@@ -54,6 +54,24 @@ server:
 	}
 }
 
+// With client_name a certificate of the authorities is not enough: it must have the name.
+func TestNameOfClients(t *testing.T) {
+	dir := t.TempDir()
+	server, client := programtest.NewIdentity(t, dir, "server"), programtest.NewIdentity(t, dir, "client")
+	for name, want := range map[string]bool{"127.0.0.1": true, "other.example": false} {
+		r := start(t, "--config", programtest.WriteFile(t, "c.yaml", fmt.Sprintf("server: {grpc: {tls: {cert: %q, key: %q, client_ca: %q, client_name: %q}}}", server.Cert, server.Key, client.Cert, name)+programtest.TwoPerMinute))
+		conn, err := grpc.NewClient(r.grpc, grpc.WithTransportCredentials(credentials.NewTLS(&tls.Config{RootCAs: server.Pool, Certificates: []tls.Certificate{client.Pair}})))
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, err = rlsv3.NewRateLimitServiceClient(conn).ShouldRateLimit(t.Context(), adasRequest())
+		if (err == nil) != want {
+			t.Errorf("a certificate for 127.0.0.1 where clients must be %s: %v", name, err)
+		}
+		_ = conn.Close()
+	}
+}
+
 func TestTLSMistakes(t *testing.T) {
 	id := programtest.NewIdentity(t, t.TempDir(), "server")
 	pipe := filepath.Join(t.TempDir(), "pipe")

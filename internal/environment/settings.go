@@ -26,6 +26,7 @@ type Settings struct {
 	defaults []func(*config.Config)
 	runtime  runtime
 	xds      bool
+	tls      bool // without it the files of the listener have no effect
 }
 
 // runtime is the parts of the directory with rules.
@@ -80,6 +81,14 @@ func Read(lookup Lookup) (*Settings, error) {
 			mistakes = append(mistakes, fmt.Errorf("%s: %w", v.name, err))
 		}
 	}
+	if !s.tls {
+		s.defaults = append(s.defaults, func(c *config.Config) { c.Server.GRPC.TLS = config.TLS{} })
+	}
+	var c config.Config
+	s.Defaults(&c)
+	if of := &c.Server.GRPC.TLS; s.tls && (of.Cert == "" || of.Key == "") {
+		mistakes = append(mistakes, errors.New("GRPC_SERVER_USE_TLS: needs GRPC_SERVER_TLS_CERT and GRPC_SERVER_TLS_KEY"))
+	}
 	for _, names := range [][]string{s.Honoured, s.Accepted, s.Ignored} {
 		slices.Sort(names)
 	}
@@ -87,6 +96,24 @@ func Read(lookup Lookup) (*Settings, error) {
 		s.Rules = filepath.Join(s.runtime.root, s.runtime.subdirectory, s.runtime.app)
 	}
 	return s, errors.Join(mistakes...)
+}
+
+// Names returns the names of all variables by what becomes of them, sorted.
+func Names() (honoured, accepted, ignored []string) {
+	for _, v := range variables() {
+		switch {
+		case v.ignored:
+			ignored = append(ignored, v.name)
+		case v.read == nil:
+			accepted = append(accepted, v.name)
+		default:
+			honoured = append(honoured, v.name)
+		}
+	}
+	slices.Sort(honoured)
+	slices.Sort(accepted)
+	slices.Sort(ignored)
+	return honoured, accepted, ignored
 }
 
 // theirs are the defaults of that service.
@@ -183,7 +210,7 @@ func parseSize(value string) (int, error) {
 func parsePairs(mark string) func(string) (map[string]string, error) {
 	return func(text string) (map[string]string, error) {
 		all := make(map[string]string)
-		for _, pair := range strings.Split(text, ",") {
+		for _, pair := range strings.SplitSeq(text, ",") {
 			key, value, ok := strings.Cut(pair, mark)
 			if key = strings.TrimSpace(key); !ok || key == "" {
 				return nil, fmt.Errorf("must be pairs such as key%svalue,other%svalue", mark, mark) // it may be a secret

@@ -41,12 +41,9 @@ func listeners() []variable {
 		set("GRPC_SERVER_TLS_CERT", parseText, func(c *config.Config, file string) { c.Server.GRPC.TLS.Cert = file }),
 		set("GRPC_SERVER_TLS_KEY", parseText, func(c *config.Config, file string) { c.Server.GRPC.TLS.Key = file }),
 		set("GRPC_CLIENT_TLS_CACERT", parseText, func(c *config.Config, file string) { c.Server.GRPC.TLS.ClientCA = file }),
-		set("GRPC_SERVER_USE_TLS", parseBool, func(c *config.Config, on bool) { // last: without it the files have no effect
-			if !on {
-				c.Server.GRPC.TLS = config.TLS{}
-			}
-		}),
-	}, append(accepted("GRPC_MAX_CONNECTION_AGE_GRACE", "GRPC_SERVER_TLS_CA_CERT", "DEBUG_HOST", "DEBUG_PORT"), ignored("GRPC_UDS", "GRPC_CLIENT_TLS_SAN")...)...)
+		set("GRPC_CLIENT_TLS_SAN", parseText, func(c *config.Config, name string) { c.Server.GRPC.TLS.ClientName = name }),
+		own("GRPC_SERVER_USE_TLS", parseBool, func(s *Settings, on bool) { s.tls = on }),
+	}, append(accepted("GRPC_MAX_CONNECTION_AGE_GRACE", "GRPC_SERVER_TLS_CA_CERT"), ignored("GRPC_UDS", "DEBUG_HOST", "DEBUG_PORT")...)...)
 }
 
 func rules() []variable {

@@ -213,8 +213,8 @@ func (f *serveFlags) tellVariables(ctx context.Context, cfg *config.Config, log 
 	}
 	of := slices.IndexFunc(v.Accepted, func(name string) bool { return slices.Contains(environment.Redis(), name) })
 	if of >= 0 && cfg.Store.Type == config.StoreEmbedded {
-		log.WarnContext(ctx, v.Accepted[of]+" is set, and this program uses no such store: buckets are in this process, so n replicas admit n times each limit. "+
-			"RATELIMIT_TABLE names a DynamoDB table that replicas share, and RATELIMIT_DATA a directory for one replica")
+		log.WarnContext(ctx, "a Redis or Memcached is set, and this program uses none: buckets are in this process, so n replicas admit n times each limit. "+
+			"RATELIMIT_TABLE names a DynamoDB table that replicas share, and RATELIMIT_DATA a directory for one replica", "variable", v.Accepted[of])
 	}
 }
 

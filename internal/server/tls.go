@@ -41,6 +41,11 @@ func (c *certificates) serverTLS(section string, cfg config.TLS) (*tls.Config, e
 		return nil, err
 	}
 	out.ClientCAs, out.ClientAuth = authorities, tls.RequireAndVerifyClientCert
+	if cfg.ClientName != "" {
+		out.VerifyConnection = func(state tls.ConnectionState) error { // also of resumed sessions
+			return state.PeerCertificates[0].VerifyHostname(cfg.ClientName)
+		}
+	}
 	return out, nil
 }
 

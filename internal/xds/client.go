@@ -87,7 +87,7 @@ func (c *Client) Run(ctx context.Context) {
 		if time.Since(began) > lastHold {
 			pause = c.Config.Retry
 		}
-		wait := pause/2 + rand.N(pause)
+		wait := pause/2 + rand.N(pause) // #nosec G404 -- it spreads clients, and is no secret
 		c.Log.WarnContext(ctx, "the control plane is away: the rules in force stay", "address", c.Config.Address, "again_in", wait.Round(time.Millisecond), "error", err)
 		if !sleep(ctx, wait) {
 			return
@@ -111,9 +111,7 @@ func (c *Client) stream(ctx context.Context) error {
 		return err
 	}
 	defer func() { _ = conn.Close() }()
-	for name, value := range c.Config.Headers {
-		ctx = metadata.AppendToOutgoingContext(ctx, name, value)
-	}
+	ctx = metadata.NewOutgoingContext(ctx, metadata.New(c.Config.Headers))
 	stream, err := discoveryv3.NewAggregatedDiscoveryServiceClient(conn).StreamAggregatedResources(ctx)
 	if err != nil {
 		return err

@@ -10,6 +10,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -182,8 +183,9 @@ func TestMutualTLS(t *testing.T) {
 	})
 	p := xdstest.New(t)
 	p.Start("127.0.0.1:0", grpc.Creds(secure))
-	var many []*ratelimitv3.RateLimitConfig
-	for i := range 30_000 {
+	const most = 30_000
+	many := make([]*ratelimitv3.RateLimitConfig, 0, most)
+	for i := range most {
 		many = append(many, &ratelimitv3.RateLimitConfig{Name: fmt.Sprint(strings.Repeat("n", 150), i), Domain: fmt.Sprint("d", i)})
 	}
 	p.Set("1", many...)
@@ -246,7 +248,7 @@ func (g *garbage) StreamAggregatedResources(stream discoveryv3.AggregatedDiscove
 			return err
 		}
 		g.replies <- request
-		answer := &discoveryv3.DiscoveryResponse{TypeUrl: xds.TypeURL, Nonce: fmt.Sprint(i), VersionInfo: fmt.Sprint(i), ControlPlane: &corev3.ControlPlane{}}
+		answer := &discoveryv3.DiscoveryResponse{TypeUrl: xds.TypeURL, Nonce: strconv.Itoa(i), VersionInfo: strconv.Itoa(i), ControlPlane: &corev3.ControlPlane{}}
 		if i == 1 {
 			answer.TypeUrl = "type.googleapis.com/envoy.config.cluster.v3.Cluster"
 		}

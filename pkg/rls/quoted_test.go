@@ -44,8 +44,10 @@ func file() []descriptor.TreeSpec {
 	hidden := nothing
 	hidden.Path, hidden.Key, hidden.Shadow = "hidden", "hidden", true
 	return []descriptor.TreeSpec{
-		perHour("user", 5), named, replaces, shadow, nothing, hidden, {Path: "free", Key: "free"},
-		{Path: "any", Key: "any", Limit: &descriptor.TreeLimitSpec{Unlimited: true}}, quotaPerHour("quota", 3),
+		perHour("user", 5), named, replaces, shadow, nothing, hidden,
+		{Path: "free", Key: "free"},
+		{Path: "any", Key: "any", Limit: &descriptor.TreeLimitSpec{Unlimited: true}},
+		quotaPerHour("quota", 3),
 	}
 }
 
@@ -74,8 +76,9 @@ func TestStatusesOfAFile(t *testing.T) {
 		{"quota=0", "OK: OK 3/hour left=3 reset"},
 		{"quota=9 named", "OVER_LIMIT: OVER_LIMIT 3/hour reset, OVER_LIMIT 5/hour name=n reset"},
 	} {
-		var all []string
-		for _, call := range strings.Fields(step.calls) {
+		calls := strings.Fields(step.calls)
+		all := make([]string, 0, len(calls))
+		for _, call := range calls {
 			key, number, given := strings.Cut(call, "=")
 			if given {
 				number = `,"hitsAddend":"` + number + `"`
@@ -83,7 +86,7 @@ func TestStatusesOfAFile(t *testing.T) {
 			all = append(all, hits(key, "v", number))
 		}
 		answer := e.askEnvoy(t, strings.Join(all, ","))
-		var texts []string
+		texts := make([]string, 0, len(answer.GetStatuses()))
 		for _, s := range answer.GetStatuses() {
 			texts = append(texts, statusText(s))
 		}
@@ -108,8 +111,9 @@ func TestOptionsOfFiles(t *testing.T) {
 	reload()
 	headers := func(step, descriptors, want string) {
 		t.Helper()
-		var texts []string
-		for _, h := range e.askEnvoy(t, descriptors).GetResponseHeadersToAdd() {
+		sent := e.askEnvoy(t, descriptors).GetResponseHeadersToAdd()
+		texts := make([]string, 0, len(sent))
+		for _, h := range sent {
 			texts = append(texts, h.GetKey()+"="+h.GetValue())
 		}
 		if got := strings.Join(texts, " "); got != want {

@@ -4,12 +4,15 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
 	egv1a1 "github.com/envoyproxy/gateway/api/v1alpha1"
+	"github.com/envoyproxy/gateway/api/v1alpha1/validation"
 	"sigs.k8s.io/yaml"
 
+	"github.com/ratelimit/ratelimit/internal/environment"
 	"github.com/ratelimit/ratelimit/test/envoytest"
 )
 
@@ -50,6 +53,36 @@ func TestValues(t *testing.T) {
 	}
 	if apis := values.Config.EnvoyGateway.ExtensionAPIs; apis == nil || !apis.EnableEnvoyPatchPolicy {
 		t.Errorf("EnvoyPatchPolicy is off: %+v", apis)
+	}
+}
+
+// The values have Envoy Gateway start our image, with variables that it honours.
+func TestGlobalValues(t *testing.T) {
+	var values struct {
+		Config struct {
+			EnvoyGateway egv1a1.EnvoyGatewaySpec `json:"envoyGateway"`
+		} `json:"config"`
+	}
+	err := yaml.UnmarshalStrict([]byte(read(t, "global.yaml")), &values)
+	if err != nil {
+		t.Fatal(err)
+	}
+	gateway := &values.Config.EnvoyGateway
+	err = validation.ValidateEnvoyGateway(&egv1a1.EnvoyGateway{EnvoyGatewaySpec: egv1a1.EnvoyGatewaySpec{
+		Gateway: egv1a1.DefaultGateway(), Provider: gateway.Provider, RateLimit: gateway.RateLimit,
+	}})
+	if err != nil {
+		t.Error(err)
+	}
+	honoured, _, _ := environment.Names()
+	container := gateway.Provider.Kubernetes.RateLimitDeployment.Container
+	for _, v := range container.Env {
+		if !slices.Contains(honoured, v.Name) {
+			t.Errorf("%s has no effect", v.Name)
+		}
+	}
+	if len(container.Env) == 0 || container.Image == nil {
+		t.Errorf("got %+v", container)
 	}
 }
 
