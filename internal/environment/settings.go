@@ -210,7 +210,7 @@ func parseSize(value string) (int, error) {
 func parsePairs(mark string) func(string) (map[string]string, error) {
 	return func(text string) (map[string]string, error) {
 		all := make(map[string]string)
-		for _, pair := range strings.SplitSeq(text, ",") {
+		for pair := range strings.SplitSeq(text, ",") {
 			key, value, ok := strings.Cut(pair, mark)
 			if key = strings.TrimSpace(key); !ok || key == "" {
 				return nil, fmt.Errorf("must be pairs such as key%svalue,other%svalue", mark, mark) // it may be a secret
