@@ -110,7 +110,7 @@ cases:
 	}
 	r := start(t, "--config", file)
 	code, stdout, stderr := output(t, "set", "limits", "--server", r.adminURL(t), "--entity", "user/eve", "--resource", "llm", "usd.day=20/day calendar")
-	if want := "usd.day: 8/day calendar, resource (file) -> 20/day calendar, entity (stored)"; code != command.ExitOK || !strings.Contains(stdout, want) {
+	if want := "usd.day: 0.000008 USD/day calendar, resource (file) -> 0.00002 USD/day calendar, entity (stored)"; code != command.ExitOK || !strings.Contains(stdout, want) {
 		t.Errorf("an exception from a budget: exit code %d\n%s%s", code, stdout, stderr)
 	}
 }

@@ -173,7 +173,7 @@ func (f *serveFlags) overrideStore(store *config.Store) error {
 // serve runs the service until ctx ends, and then drains it.
 func (f *serveFlags) serve(ctx context.Context, cfg *config.Config, stdout, stderr io.Writer) error {
 	log := command.NewLogger(stderr, cfg.Log)
-	if n := len(cfg.Warnings); n > 0 { // in one line, not to bury the greeting
+	if n := len(cfg.Warnings); n > 0 && f.variables == nil { // in one line, not to bury the greeting
 		log.WarnContext(ctx, "the configuration has warnings", "count", n, "see", f.Check())
 	}
 	f.tellVariables(ctx, cfg, log)
@@ -208,6 +208,9 @@ func (f *serveFlags) tellVariables(ctx context.Context, cfg *config.Config, log 
 		return
 	}
 	log.InfoContext(ctx, "started as envoyproxy/ratelimit is: its variables are the defaults", "honoured", v.Honoured, "rules", v.Rules)
+	for _, w := range cfg.Warnings {
+		log.WarnContext(ctx, "configuration", "warning", w.String())
+	}
 	if len(v.Ignored) > 0 {
 		log.WarnContext(ctx, "variables without effect here", "names", v.Ignored)
 	}

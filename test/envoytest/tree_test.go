@@ -1,12 +1,19 @@
 package envoytest_test
 
 import (
+	"encoding/json"
 	"net/http"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
+	ratelimitv3 "github.com/envoyproxy/go-control-plane/ratelimit/config/ratelimit/v3"
+	"google.golang.org/protobuf/encoding/protojson"
+	"gopkg.in/yaml.v3"
+
 	"github.com/ratelimit/ratelimit/test/envoytest"
+	"github.com/ratelimit/ratelimit/test/kit/xdstest"
 )
 
 // The limits of the two domains of shape-ai-gateway.yaml as a file of envoyproxy/ratelimit
@@ -45,6 +52,40 @@ func TestEnvoyChargesEnvoyproxyFiles(t *testing.T) {
 	rules := writeRules(t, aiGatewayTree)
 	writeBeside(t, rules, "user.limits.yaml", userTree)
 	writeBeside(t, rules, "quota.limits.yaml", quotaTree)
+	chargesTrees(t, rules)
+}
+
+// So they do with the same rules from a control plane, as Envoy AI Gateway hands them out.
+func TestEnvoyChargesRulesOfAControlPlane(t *testing.T) {
+	envoytest.Need(t)
+	p := xdstest.New(t)
+	p.Start("127.0.0.1:0")
+	p.Set("1", resourceOf(t, userTree), resourceOf(t, quotaTree))
+	chargesTrees(t, writeRules(t, "xds: {address: '"+p.Address+"', node: "+xdstest.Node+"}"))
+}
+
+// resourceOf returns the resource of a control plane with the rules of a file.
+func resourceOf(t *testing.T, file string) *ratelimitv3.RateLimitConfig {
+	t.Helper()
+	var value map[string]any
+	if err := yaml.Unmarshal([]byte(strings.ReplaceAll(file, "unit: year", "unit: YEAR")), &value); err != nil {
+		t.Fatal(err)
+	}
+	text, err := json.Marshal(value)
+	if err != nil {
+		t.Fatal(err)
+	}
+	resource := new(ratelimitv3.RateLimitConfig)
+	if err := protojson.Unmarshal(text, resource); err != nil {
+		t.Fatal(err)
+	}
+	resource.Name = resource.GetDomain()
+	return resource
+}
+
+// chargesTrees has Envoy ask and charge for the rules of both domains.
+func chargesTrees(t *testing.T, rules string) {
+	t.Helper()
 	g := startGatewayWith(t, example(t, "shape-ai-gateway.yaml"), envoytest.StartService(t, rules, "", ""))
 	const route = "httproute/default/llm/rule/0/match/0/*"
 	user := func(name string) []envoytest.Entry {
