@@ -30,7 +30,7 @@ func (e *Envoyproxy) schema() yamlcfg.Schema {
 		key("headers", "headers for such files: `none`; `ratelimit`, those of that service; a mapping with their names; `own`, those of `headers`", yamlcfg.Either{Mapping: named, Other: e.words()}),
 		key("metadata", "dynamic metadata of answers: `own`, as of rules; `none`; `rules`, the entries and the `metadata` of the rules, as that service sends them", yamlcfg.OneOf(&e.Metadata,
 			yamlcfg.As("own", rls.OwnMetadata), yamlcfg.As("none", rls.NoMetadata), yamlcfg.As("rules", rls.RulesMetadata))),
-		key("shadow_mode", "admits all calls; statuses say what would be denied", yamlcfg.Bool(&e.Shadow)),
+		key("shadow_mode", "admits all calls; statuses have the codes of enforced limits", yamlcfg.Bool(&e.Shadow)),
 		key("quota_mode", "each descriptor is one of `quota_mode`; one without a limit is not over", yamlcfg.Bool(&e.Quota)),
 		key("merge_domains", "files with the same domain are one list of descriptors", yamlcfg.Bool(&e.MergeDomains)),
 	)

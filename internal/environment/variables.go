@@ -15,7 +15,7 @@ func variables() []variable {
 	return slices.Concat(listeners(), rules(), controlPlane(), answers(), stores(), observation())
 }
 
-// accepted returns variables that ask for what is so already, or set up what is not used.
+// accepted returns variables that ask for the state that exists already, or set up an unused store.
 func accepted(names ...string) (all []variable) {
 	for _, name := range names {
 		all = append(all, variable{name: name})
@@ -23,7 +23,7 @@ func accepted(names ...string) (all []variable) {
 	return all
 }
 
-// ignored returns variables without effect, which is said at the start.
+// ignored returns variables without effect. The log names them at the start.
 func ignored(names ...string) (all []variable) {
 	for _, name := range names {
 		all = append(all, variable{name: name, ignored: true})

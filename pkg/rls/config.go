@@ -106,7 +106,7 @@ type FileOptions struct {
 	Headers FileHeaders
 	// Metadata is the dynamic metadata of answers.
 	Metadata FileMetadata
-	// Shadow admits all calls. Their statuses say what would be denied.
+	// Shadow admits all calls. Their statuses have the codes of enforced limits.
 	Shadow bool
 	// Quota makes each descriptor one of quota_mode; one without a limit is not over it.
 	Quota bool

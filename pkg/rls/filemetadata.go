@@ -11,8 +11,8 @@ import (
 	"github.com/ratelimit/ratelimit/pkg/descriptor"
 )
 
-// appendRulesMetadata appends the dynamic metadata of envoyproxy/ratelimit: what was asked, and the metadata of the
-// rules whose descriptors are admitted.
+// appendRulesMetadata appends the dynamic metadata of envoyproxy/ratelimit: the call, and the metadata of the rules
+// whose descriptors are admitted.
 func appendRulesMetadata(b []byte, c *call) []byte {
 	fields := map[string]any{"domain": c.in.Domain}
 	merged := map[string]any{}
@@ -61,7 +61,7 @@ func askedOf(d *descriptor.Descriptor) map[string]any {
 	return of
 }
 
-// merge adds what to does not have, maps in depth.
+// merge adds the keys that to lacks, and merges maps.
 func merge(to, from map[string]any) {
 	for key, value := range from {
 		more, isMap := value.(map[string]any)

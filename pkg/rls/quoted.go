@@ -9,10 +9,10 @@ import (
 	"github.com/ratelimit/ratelimit/pkg/limiter"
 )
 
-// Files of envoyproxy/ratelimit have statuses and headers as that service has them: for each descriptor with a
-// limit, whatever happened to the others of the call.
+// Files of envoyproxy/ratelimit have the statuses and headers of that service. Each descriptor with a limit has them,
+// also beside a denial.
 
-// quoted is what a descriptor of such a file says in its status. The zero value says nothing.
+// quoted is the content of the status of a descriptor of such a file. The zero value is empty.
 type quoted struct {
 	limited   bool // it has the limit
 	name      string
@@ -24,7 +24,7 @@ type quoted struct {
 	unlimited bool // remaining is the most, and stands alone
 }
 
-// quote returns what the status of the i-th descriptor says. s stands for its limits; nil = it has none.
+// quote returns the content of the status of the i-th descriptor. s stands for its limits; nil = it has none.
 func quote(c *call, i int, o *descriptor.Outcome, s *limiter.LimitStatus, of descriptor.Quoted) quoted {
 	denied := o.Kind == descriptor.Denied
 	if o.Rule.Shadow() {

@@ -26,7 +26,7 @@ func (s *shadows) decide(ctx context.Context, now time.Time, c *call) {
 func (s *shadows) byRules(ctx context.Context, now time.Time, c *call) {
 	for i := range c.plan.Shadows {
 		sh, d := &c.plan.Shadows[i], &c.shadow
-		_, ofFile := descriptor.Quote(sh.Rule) // such rules have statuses, whatever happened to the call
+		_, ofFile := descriptor.Quote(sh.Rule) // such rules have statuses in denied calls too
 		if c.verdict.denied && !sh.Answers && !ofFile {
 			continue
 		}
