@@ -60,7 +60,7 @@ func (s *Source) resolve() error {
 // Options are those that the files are loaded and watched with.
 func (s *Source) Options() config.Options {
 	o := config.Options{Rules: s.Rules, Demo: s.Demo, Defaults: s.defaults}
-	if s.environment != nil && s.environment.Rules != "" {
+	if s.environment != nil && s.environment.Rules != "" && s.XDS == "" {
 		o.Rules, o.AllFiles = append(slices.Clone(o.Rules), s.environment.Rules), true
 	}
 	return o

@@ -190,7 +190,10 @@ func (f *serveFlags) serve(ctx context.Context, cfg *config.Config, stdout, stde
 		err = s.listen(ctx)
 	}
 	if err != nil {
-		s.Close(ctx)
+		s.Close(context.WithoutCancel(ctx))
+		if ctx.Err() != nil { // it was stopped before there were rules
+			return nil
+		}
 		return command.Failed(err)
 	}
 	if _, err := io.WriteString(stdout, s.greeting()); err != nil {
