@@ -109,6 +109,7 @@ type Shadow struct {
 	Request    limiter.Request
 	Why        string // not "": the reason for which it would deny without asking the store; it takes nothing
 	Peek       bool   // as Outcome.Peek
+	Reserves   []Reserve
 	Answers    bool   // it would deny if a balance is below zero after its charge
 }
 

@@ -218,7 +218,7 @@ func (p *planner) shadow(rule *Rule, v *view) {
 	case q.mode != limiter.Consume && !q.answers:
 		why = "" // a charge or refund is not denied
 	}
-	*s = Shadow{Rule: rule, Descriptor: p.index, Why: why, Answers: q.answers, Peek: q.peek && rule.leaf != nil, Request: limiter.Request{
+	*s = Shadow{Rule: rule, Descriptor: p.index, Why: why, Answers: q.answers, Peek: q.peek && rule.leaf != nil, Reserves: append(s.Reserves[:0], p.plan.reserved...), Request: limiter.Request{
 		Namespace: rule.domain.namespace, Takes: takes, OnUnavailable: rule.policy, LocalShare: rule.share,
 	}}
 	if len(takes) == 0 && why == "" { // a refund of nothing

@@ -41,6 +41,9 @@ func (s *shadows) byRules(ctx context.Context, now time.Time, c *call) {
 		if d.Policy != limiter.Unset {
 			continue // not a decision about the rule
 		}
+		for _, r := range sh.Reserves {
+			c.holdings = d.Holdings(c.holdings, &sh.Request, r.Take)
+		}
 		c.holdings = d.InFlight(c.holdings, &sh.Request)
 		if sh.Answers {
 			judge(&sh.Request, d)

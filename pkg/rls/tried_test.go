@@ -114,3 +114,27 @@ func TestTriedReservations(t *testing.T) {
 		t.Error("60 of 35 would be admitted")
 	}
 }
+
+// So it corrects what a rule in shadow mode reserves.
+func TestReservationsOfAShadowRule(t *testing.T) {
+	e, _, _ := tried(t)
+	reserve := func(tokens int64) []descriptor.TakeSpec {
+		of := takes("{key}", "gpt", limits(t, limiter.PerDay("tpm", tokens)), "tpm")
+		of[0].Reserve = true
+		return of
+	}
+	e.service.SetRules(compile(t, []descriptor.DomainSpec{{Domain: "llm", Rules: []descriptor.RuleSpec{
+		{Name: "trial", Match: match("key", "*"), Takes: reserve(100), Shadow: true},
+		{Name: "reserve", Match: match("key", "*"), Takes: reserve(1000)},
+		{Name: "settle", Match: match("reservation_id", "*"), Settle: []descriptor.ConsumeSpec{{Limit: "tpm", PerHit: limiter.Milli}}},
+	}}}))
+	for i := range 5 {
+		fields := e.call(t, "llm", descriptorJSON(addend(60), "key", "k")).GetDynamicMetadata().GetFields()
+		if shadow := fields["shadow"]; shadow != nil {
+			t.Errorf("reservation %d: %v would be denied; earlier ones were settled to 1 each", i+1, shadow)
+		}
+		if result := e.settle(t, "llm", addend(1), fields["reservation_id"].GetStringValue()); result != "settled" {
+			t.Errorf("settlement %d: got %s", i+1, result)
+		}
+	}
+}
