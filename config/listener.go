@@ -1,6 +1,8 @@
 package config
 
 import (
+	"fmt"
+	"strings"
 	"time"
 
 	"github.com/ratelimit/ratelimit/config/yamlcfg"
@@ -8,7 +10,7 @@ import (
 
 // GRPC is the listener of the Rate Limit Service.
 type GRPC struct {
-	Address          string // host:port; default "0.0.0.0:8081"
+	Address          string // host:port, or "unix:" and a path; default "0.0.0.0:8081"
 	TLS              TLS
 	MaxConnectionAge time.Duration // 1s to 24h; 0 = connections live on; default 30m
 	MaxConnections   int           // 1 to 1,000,000; default 0: as many as the memory has room for, up to MostConnections
@@ -44,9 +46,46 @@ type TLS struct {
 // Enabled reports whether the listener speaks TLS.
 func (t TLS) Enabled() bool { return t.Cert != "" }
 
+// Listen returns the network and the address of the listener, as [net.Listen] takes them.
+func (g *GRPC) Listen() (network, address string) {
+	if path, socket := strings.CutPrefix(g.Address, unixPrefix); socket {
+		return "unix", path
+	}
+	return "tcp", g.Address
+}
+
+const unixPrefix = "unix:"
+
+// CheckListener refuses an address that is neither host:port nor a Unix socket.
+func CheckListener(address string) error {
+	path, socket := strings.CutPrefix(address, unixPrefix)
+	if socket && path != "" || !socket && yamlcfg.IsAddress(address) {
+		return nil
+	}
+	return fmt.Errorf("%q must be host:port, such as 127.0.0.1:8081, or a socket, such as unix:/run/ratelimit/grpc.sock", address)
+}
+
+// socketOrAddress is an address, or a Unix socket.
+func socketOrAddress(out *string) yamlcfg.Schema {
+	of := yamlcfg.Address(out)
+	shape := *of.Shape()
+	shape.Pattern = `:[0-9]+$|^unix:.`
+	return yamlcfg.Scalar{Of: shape, Read: func(n yamlcfg.Node) {
+		if !n.IsScalar() || !strings.HasPrefix(n.Raw(), unixPrefix) {
+			of.Decode(n)
+			return
+		}
+		if err := CheckListener(n.Raw()); err != nil {
+			n.Failf("%s", err)
+			return
+		}
+		*out = n.Raw()
+	}}
+}
+
 func (g *GRPC) schema() yamlcfg.Schema {
 	return keys(
-		key("address", "without a host all interfaces; port 0 is a free one", yamlcfg.Address(&g.Address)),
+		key("address", "without a host all interfaces; port 0 is a free one; or a Unix socket, `unix:PATH`", socketOrAddress(&g.Address)),
 		key("tls", "[TLS](#tls)", yamlcfg.Confidential{Schema: g.TLS.schema()}),
 		key("max_connection_age", "ends connections, so that they spread over replicas; calls in flight are finished; `0s` = never", yamlcfg.Duration(&g.MaxConnectionAge, 0, day)),
 		key("max_connections", "[Bounds](#bounds)", yamlcfg.Integer(&g.MaxConnections, 1, 1_000_000)),

@@ -75,7 +75,9 @@ func soon(t *testing.T, what string, holds func() bool) {
 // A stop before there are rules is one in order.
 func TestStopBeforeThereAreRules(t *testing.T) {
 	d := startAs(t, nil, "serve", "--xds", "127.0.0.1:"+freePort(t))
-	soon(t, "waiting", func() bool { return strings.Contains(d.log.String(), "nothing listens until the control plane has sent rules") })
+	soon(t, "waiting", func() bool {
+		return strings.Contains(d.log.String(), "nothing listens until the control plane has sent rules")
+	})
 }
 
 // With serve --xds nothing listens until there are rules. With a data directory the last ones are in force while the

@@ -3,6 +3,7 @@ package main
 import (
 	"crypto/tls"
 	"fmt"
+	"net"
 	"net/http"
 	"path/filepath"
 	"strings"
@@ -12,6 +13,7 @@ import (
 	rlsv3 "github.com/envoyproxy/go-control-plane/envoy/service/ratelimit/v3"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials"
+	"google.golang.org/grpc/credentials/insecure"
 
 	"github.com/ratelimit/ratelimit/test/kit/programtest"
 )
@@ -69,6 +71,28 @@ func TestNameOfClients(t *testing.T) {
 			t.Errorf("a certificate for 127.0.0.1 where clients must be %s: %v", name, err)
 		}
 		_ = conn.Close()
+	}
+}
+
+// The listener of gRPC can be a Unix socket. One that a crash left is no obstacle.
+func TestGRPCAtASocket(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "grpc.sock")
+	dead, err := net.ListenUnix("unix", &net.UnixAddr{Name: path, Net: "unix"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	dead.SetUnlinkOnClose(false)
+	if err := dead.Close(); err != nil {
+		t.Fatal(err)
+	}
+	start(t, "--config", programtest.WriteFile(t, "c.yaml", programtest.TwoPerMinute), "--grpc-address", "unix:"+path)
+	conn, err := grpc.NewClient("unix:"+path, grpc.WithTransportCredentials(insecure.NewCredentials()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = conn.Close() }()
+	if _, err := rlsv3.NewRateLimitServiceClient(conn).ShouldRateLimit(t.Context(), adasRequest()); err != nil {
+		t.Error(err)
 	}
 }
 

@@ -37,13 +37,14 @@ func listeners() []variable {
 		set("PORT", parsePort, func(c *config.Config, port string) { withPort(&c.Server.HTTP.Address, port) }),
 		set("GRPC_HOST", parseHost, func(c *config.Config, host string) { withHost(&c.Server.GRPC.Address, host) }),
 		set("GRPC_PORT", parsePort, func(c *config.Config, port string) { withPort(&c.Server.GRPC.Address, port) }),
+		set("GRPC_UDS", parseText, func(c *config.Config, path string) { c.Server.GRPC.Address = "unix:" + path }),
 		set("GRPC_MAX_CONNECTION_AGE", parseDuration, func(c *config.Config, d time.Duration) { c.Server.GRPC.MaxConnectionAge = min(d, 24*time.Hour) }),
 		set("GRPC_SERVER_TLS_CERT", parseText, func(c *config.Config, file string) { c.Server.GRPC.TLS.Cert = file }),
 		set("GRPC_SERVER_TLS_KEY", parseText, func(c *config.Config, file string) { c.Server.GRPC.TLS.Key = file }),
 		set("GRPC_CLIENT_TLS_CACERT", parseText, func(c *config.Config, file string) { c.Server.GRPC.TLS.ClientCA = file }),
 		set("GRPC_CLIENT_TLS_SAN", parseText, func(c *config.Config, name string) { c.Server.GRPC.TLS.ClientName = name }),
 		own("GRPC_SERVER_USE_TLS", parseBool, func(s *Settings, on bool) { s.tls = on }),
-	}, append(accepted("GRPC_MAX_CONNECTION_AGE_GRACE", "GRPC_SERVER_TLS_CA_CERT"), ignored("GRPC_UDS", "DEBUG_HOST", "DEBUG_PORT")...)...)
+	}, append(accepted("GRPC_MAX_CONNECTION_AGE_GRACE", "GRPC_SERVER_TLS_CA_CERT"), ignored("DEBUG_HOST", "DEBUG_PORT")...)...)
 }
 
 func rules() []variable {

@@ -21,7 +21,14 @@ import (
 func (s *Service) listen(ctx context.Context) error {
 	var lc net.ListenConfig
 	var err error
-	if s.grpc.listener, err = lc.Listen(ctx, "tcp", s.cfg.Server.GRPC.Address); err != nil {
+	network, address := s.cfg.Server.GRPC.Listen()
+	if network == "unix" {
+		err = removeDeadSocket(ctx, address)
+	}
+	if err == nil {
+		s.grpc.listener, err = lc.Listen(ctx, network, address)
+	}
+	if err != nil {
 		return fmt.Errorf("server.grpc.address, or --grpc-address: %w", err)
 	}
 	if s.http.listener, err = lc.Listen(ctx, "tcp", s.cfg.Server.HTTP.Address); err != nil {
@@ -108,4 +115,18 @@ func (s *Service) watchBudgets(ctx context.Context) error {
 		s.durable.WatchBudgets(ctx, 0, s.budgets.Load, s.alerts.Tell)
 		return nil
 	})
+}
+
+// removeDeadSocket removes a Unix socket at which nobody answers, as a crash leaves it.
+func removeDeadSocket(ctx context.Context, path string) error {
+	info, err := os.Lstat(path)
+	if err != nil || info.Mode()&os.ModeSocket == 0 {
+		return nil // the listener says what is wrong
+	}
+	var d net.Dialer
+	if conn, err := d.DialContext(ctx, "unix", path); err == nil {
+		_ = conn.Close()
+		return nil
+	}
+	return os.Remove(path)
 }

@@ -88,7 +88,7 @@ not wait. A second signal ends it at once.`,
 	}
 	f.Flags(cmd)
 	cmd.Flags().StringVar(&f.XDS, "xds", "", "control plane that hands out rules over ADS, host:port (overrides the default of xds.address)")
-	cmd.Flags().StringVar(&f.grpcAddress, "grpc-address", "", "where to answer gRPC, host:port (overrides server.grpc.address)")
+	cmd.Flags().StringVar(&f.grpcAddress, "grpc-address", "", "where to answer gRPC, host:port or unix:PATH (overrides server.grpc.address)")
 	cmd.Flags().StringVar(&f.httpAddress, "http-address", "", "where to answer HTTP, host:port (overrides server.http.address)")
 	cmd.Flags().StringVar(&f.admin, "admin-address", "", "where to answer administration: unix:PATH, host:port or off (overrides server.admin.address)")
 	cmd.Flags().StringVar(&f.store, "store", "", "embedded or dynamodb (overrides store.type)")
@@ -117,13 +117,13 @@ func (f *serveFlags) override(cfg *config.Config) error {
 	if err := f.overrideStore(&cfg.Store); err != nil {
 		return err
 	}
-	for flag, address := range map[string]string{"--grpc-address": f.grpcAddress, "--http-address": f.httpAddress} {
-		if address == "" {
-			continue
+	if f.grpcAddress != "" {
+		if err := config.CheckListener(f.grpcAddress); err != nil {
+			return fmt.Errorf("--grpc-address: %w", err)
 		}
-		if _, _, err := net.SplitHostPort(address); err != nil {
-			return fmt.Errorf("%s is %q; it must be host:port, such as 127.0.0.1:8081", flag, address)
-		}
+	}
+	if _, _, err := net.SplitHostPort(f.httpAddress); f.httpAddress != "" && err != nil {
+		return fmt.Errorf("--http-address is %q; it must be host:port, such as 127.0.0.1:8080", f.httpAddress)
 	}
 	return nil
 }
@@ -248,8 +248,8 @@ try:
 // reachable returns an address to call a listener at from this machine.
 func reachable(a net.Addr) string {
 	host, port, err := net.SplitHostPort(a.String())
-	if err != nil {
-		return a.String()
+	if err != nil || a.Network() == "unix" {
+		return a.Network() + ":" + a.String()
 	}
 	if ip := net.ParseIP(host); ip != nil && ip.IsUnspecified() {
 		host = "127.0.0.1"
