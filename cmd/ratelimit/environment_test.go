@@ -200,7 +200,7 @@ func TestWrongVariables(t *testing.T) {
 			map[string]string{"RUNTIME_ROOT": "/nowhere", "PORT": "eighty", "USE_PROMETHEUS": "yes", "LOG_LEVEL": "loud", "GRPC_MAX_CONNECTION_AGE": "1 day"},
 			[]string{`PORT: "eighty" must be a port`, `USE_PROMETHEUS: "yes" must be true or false`, `LOG_LEVEL: "loud" must be trace`, `GRPC_MAX_CONNECTION_AGE: "1 day" must be a duration`},
 		},
-		"no directory": {map[string]string{"RUNTIME_ROOT": "/nowhere"}, []string{"/nowhere/config"}},
+		"no directory": {map[string]string{"RUNTIME_ROOT": "/nowhere"}, []string{"/nowhere/config", "note: the environment is that of envoyproxy/ratelimit, by RUNTIME_ROOT"}},
 		"the type":     {map[string]string{"CONFIG_TYPE": "XDS"}, []string{`CONFIG_TYPE: "XDS" must be FILE or GRPC_XDS_SOTW`}},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -11,6 +11,7 @@ import (
 	"os/signal"
 	"runtime"
 	"slices"
+	"strings"
 	"syscall"
 
 	"github.com/spf13/cobra"
@@ -76,6 +77,10 @@ not wait. A second signal ends it at once.`,
 				return err
 			}
 			cfg, err := f.Load()
+			if err != nil && variables != nil {
+				cmd.PrintErrf("note: the environment is that of envoyproxy/ratelimit, by %s: its rules are looked for in %s; ratelimit serve --help has other ways\n",
+					strings.Join(slices.Concat(variables.Honoured, variables.Accepted, variables.Ignored), ", "), variables.Rules)
+			}
 			if err != nil {
 				return err
 			}
