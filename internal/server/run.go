@@ -119,14 +119,13 @@ func (s *Service) watchBudgets(ctx context.Context) error {
 
 // removeDeadSocket removes a Unix socket at which nobody answers, as a crash leaves it.
 func removeDeadSocket(ctx context.Context, path string) error {
-	info, err := os.Lstat(path)
-	if err != nil || info.Mode()&os.ModeSocket == 0 {
-		return nil // the listener says what is wrong
+	if info, err := os.Lstat(path); err != nil || info.Mode()&os.ModeSocket == 0 {
+		return nil //nolint:nilerr // the listener says what is wrong
 	}
 	var d net.Dialer
-	if conn, err := d.DialContext(ctx, "unix", path); err == nil {
-		_ = conn.Close()
-		return nil
+	conn, err := d.DialContext(ctx, "unix", path)
+	if err != nil {
+		return os.Remove(path)
 	}
-	return os.Remove(path)
+	return conn.Close() // the listener says that it is in use
 }

@@ -110,7 +110,7 @@ type Shadow struct {
 	Why        string // not "": the reason for which it would deny without asking the store; it takes nothing
 	Peek       bool   // as Outcome.Peek
 	Reserves   []Reserve
-	Answers    bool   // it would deny if a balance is below zero after its charge
+	Answers    bool // it would deny if a balance is below zero after its charge
 }
 
 // Plan is the plan for a call. [Rules.Plan] fills it in and reuses its memory; keep one for each
