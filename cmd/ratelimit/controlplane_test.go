@@ -28,13 +28,12 @@ func TestStartsAsEnvoyGatewayStartsIt(t *testing.T) {
 	p.Start("127.0.0.1:0", grpc.Creds(credentials.NewTLS(&tls.Config{
 		MinVersion: tls.VersionTLS13, Certificates: []tls.Certificate{plane.Pair}, ClientAuth: tls.RequireAndVerifyClientCert, ClientCAs: own.Pool,
 	})))
-	metrics := "127.0.0.1:" + freePort(t)
 	d := startAs(t, map[string]string{
 		"RUNTIME_ROOT": "/data", "RUNTIME_SUBDIRECTORY": "ratelimit", "RUNTIME_IGNOREDOTFILES": "true", "RUNTIME_WATCH_ROOT": "false", "LOG_LEVEL": "info", "USE_STATSD": "false",
 		"CONFIG_TYPE": "GRPC_XDS_SOTW", "CONFIG_GRPC_XDS_SERVER_URL": p.Address, "CONFIG_GRPC_XDS_NODE_ID": xdstest.Node, "CONFIG_GRPC_XDS_SERVER_USE_TLS": "true",
 		"CONFIG_GRPC_XDS_CLIENT_TLS_CERT": own.Cert, "CONFIG_GRPC_XDS_CLIENT_TLS_KEY": own.Key, "CONFIG_GRPC_XDS_SERVER_TLS_CACERT": plane.Cert,
 		"GRPC_SERVER_USE_TLS": "true", "GRPC_SERVER_TLS_CERT": own.Cert, "GRPC_SERVER_TLS_KEY": own.Key, "GRPC_SERVER_TLS_CA_CERT": plane.Cert, "FORCE_START_WITHOUT_INITIAL_CONFIG": "true",
-		"REDIS_SOCKET_TYPE": "tcp", "REDIS_URL": "redis:6379", "USE_PROMETHEUS": "true", "PROMETHEUS_ADDR": metrics, "PROMETHEUS_MAPPER_YAML": "/etc/statsd-exporter/conf.yaml",
+		"REDIS_SOCKET_TYPE": "tcp", "REDIS_URL": "redis:6379", "USE_PROMETHEUS": "true", "PROMETHEUS_ADDR": "127.0.0.1:0", "PROMETHEUS_MAPPER_YAML": "/etc/statsd-exporter/conf.yaml",
 	})
 	d.serves()
 	conn, err := grpc.NewClient(d.grpc, grpc.WithTransportCredentials(credentials.NewTLS(&tls.Config{MinVersion: tls.VersionTLS13, RootCAs: own.Pool})))
@@ -74,7 +73,7 @@ func soon(t *testing.T, what string, holds func() bool) {
 
 // A stop before there are rules is one in order.
 func TestStopBeforeThereAreRules(t *testing.T) {
-	d := startAs(t, nil, "serve", "--xds", "127.0.0.1:"+freePort(t))
+	d := startAs(t, nil, "serve", "--xds", "127.0.0.1:1")
 	soon(t, "waiting", func() bool {
 		return strings.Contains(d.log.String(), "nothing listens until the control plane has sent rules")
 	})
@@ -89,11 +88,14 @@ func TestServeWithAControlPlane(t *testing.T) {
 	rules := programtest.WriteFile(t, "b.yaml", oneAnHour("b"))
 	t.Run("first", func(t *testing.T) {
 		d := startAs(t, map[string]string{}, "serve", "--config", programtest.WriteFile(t, "c.yaml", "xds: {address: '"+p.Address+"', node: "+xdstest.Node+"}\ninclude: [{path: '"+rules+"'}]\n"),
-			"--data", data, "--http-address", "127.0.0.1:"+freePort(t), "--grpc-address", "127.0.0.1:"+freePort(t))
+			"--data", data, "--http-address", "127.0.0.1:0", "--grpc-address", "127.0.0.1:0")
+		soon(t, "waiting", func() bool {
+			return strings.Contains(d.log.String(), "nothing listens until the control plane has sent rules")
+		})
 		select {
 		case <-d.greeting:
 			t.Fatal("it listens before there are rules")
-		case <-time.After(300 * time.Millisecond):
+		default:
 		}
 		p.Set("1", xdstest.RulesOf("a", ratelimitv3.RateLimitUnit_HOUR))
 		d.serves()
@@ -101,11 +103,9 @@ func TestServeWithAControlPlane(t *testing.T) {
 	})
 	p.Stop()
 	t.Run("again", func(t *testing.T) {
-		port := freePort(t)
 		d := startAs(t, map[string]string{}, "serve", "--config", programtest.WriteFile(t, "c.yaml", "xds: {address: '"+p.Address+"', node: "+xdstest.Node+"}\ninclude: [{path: '"+rules+"'}]\n"),
-			"--data", data, "--http-address", "127.0.0.1:"+port, "--grpc-address", "127.0.0.1:"+freePort(t))
+			"--data", data, "--http-address", "127.0.0.1:0", "--grpc-address", "127.0.0.1:0")
 		d.serves()
-		d.http = "127.0.0.1:" + port
 		for _, want := range []int{200, 200, 200, 200, 200, 429} {
 			if got := d.ask("a"); got != want {
 				t.Errorf("the kept rules: got %d, want %d", got, want)

@@ -6,10 +6,10 @@ import (
 	"fmt"
 	"io"
 	"maps"
-	"net"
 	"net/http"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -27,26 +27,11 @@ type drop struct {
 	greeting   chan string
 }
 
-// freePort returns a port that nobody has just now.
-func freePort(t *testing.T) string {
-	t.Helper()
-	var lc net.ListenConfig
-	l, err := lc.Listen(t.Context(), "tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = l.Close() }()
-	_, port, _ := net.SplitHostPort(l.Addr().String())
-	return port
-}
-
 // startAs starts the program with variables and arguments, and does not wait for it.
 func startAs(t *testing.T, variables map[string]string, args ...string) *drop {
 	t.Helper()
 	d := &drop{t: t, log: new(programtest.LogBuffer), greeting: make(chan string, 1)}
-	httpPort, grpcPort := freePort(t), freePort(t)
-	d.http, d.grpc = "127.0.0.1:"+httpPort, "127.0.0.1:"+grpcPort
-	all := map[string]string{"HOST": "127.0.0.1", "PORT": httpPort, "GRPC_HOST": "127.0.0.1", "GRPC_PORT": grpcPort}
+	all := map[string]string{"HOST": "127.0.0.1", "PORT": "0", "GRPC_HOST": "127.0.0.1", "GRPC_PORT": "0"}
 	maps.Copy(all, variables)
 	for name, value := range all {
 		t.Setenv(name, value)
@@ -79,7 +64,10 @@ func startAs(t *testing.T, variables map[string]string, args ...string) *drop {
 func (d *drop) serves() {
 	d.t.Helper()
 	select {
-	case <-d.greeting:
+	case line := <-d.greeting:
+		if _, err := fmt.Sscanf(line, "ratelimit "+command.Version()+" answers gRPC on %s and HTTP on %s", &d.grpc, &d.http); err != nil {
+			d.t.Fatalf("greeting %q: %v", line, err)
+		}
 	case <-time.After(20 * time.Second):
 		d.t.Fatalf("the program does not listen: %s", d.log)
 	}
@@ -141,11 +129,10 @@ func oneAnHour(domain string) string {
 func TestStartsAsEnvoyproxyRatelimit(t *testing.T) {
 	for name, args := range map[string][]string{"no argument": nil, "a flag of another program": {"--quotaRateLimitServiceAddr=x:1"}, "the image": {"serve"}} {
 		t.Run(name, func(t *testing.T) {
-			metrics := "127.0.0.1:" + freePort(t)
 			d := startAs(t, map[string]string{
 				"RUNTIME_ROOT":         ruleFiles(t, map[string]string{"ratelimit/config/a.yaml": oneAnHour("a"), "ratelimit/config/below/without-ending": oneAnHour("b"), "ratelimit/config/..data": oneAnHour("hidden")}),
 				"RUNTIME_SUBDIRECTORY": "ratelimit", "RUNTIME_WATCH_ROOT": "false", "RUNTIME_IGNOREDOTFILES": "true", "LOG_LEVEL": "debug", "LOG_FORMAT": "json",
-				"REDIS_SOCKET_TYPE": "tcp", "REDIS_URL": "redis:6379", "USE_STATSD": "false", "USE_PROMETHEUS": "true", "PROMETHEUS_ADDR": metrics,
+				"REDIS_SOCKET_TYPE": "tcp", "REDIS_URL": "redis:6379", "USE_STATSD": "false", "USE_PROMETHEUS": "true", "PROMETHEUS_ADDR": "127.0.0.1:0",
 				"LIMIT_RESPONSE_HEADERS_ENABLED": "true", "EXTRA_TAGS": "a:b",
 			}, args...)
 			d.serves()
@@ -157,8 +144,12 @@ func TestStartsAsEnvoyproxyRatelimit(t *testing.T) {
 			if code, text := d.get(d.http, "/healthcheck", ""); code != 200 || text != "OK" {
 				t.Errorf("/healthcheck: got %d %q", code, text)
 			}
+			metrics := regexp.MustCompile(`"serving metrics","address":"([^"]+)"`).FindStringSubmatch(d.log.String())
+			if metrics == nil {
+				t.Fatalf("the log names no listener of metrics: %s", d.log)
+			}
 			const hits = `ratelimit_service_rate_limit_total_hits{domain="a",key1="user",key2=""} 2`
-			if code, text := d.get(metrics, "/metrics", ""); code != 200 || !strings.Contains(text, hits) {
+			if code, text := d.get(metrics[1], "/metrics", ""); code != 200 || !strings.Contains(text, hits) {
 				t.Errorf("metrics: got %d without %s", code, hits)
 			}
 			for _, want := range []string{"a Redis or Memcached is set, and this program uses none", `"variable":"REDIS_URL"`, `"names":["EXTRA_TAGS"]`} {

@@ -164,8 +164,8 @@ func parseBool(value string) (bool, error) {
 }
 
 func parsePort(value string) (string, error) {
-	if n, err := strconv.ParseUint(value, 10, 16); err != nil || n == 0 {
-		return "", fmt.Errorf("%q must be a port, 1 to 65535", value)
+	if _, err := strconv.ParseUint(value, 10, 16); err != nil {
+		return "", fmt.Errorf("%q must be a port, 0 to 65535; 0 is a free one", value)
 	}
 	return value, nil
 }

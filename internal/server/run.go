@@ -71,6 +71,9 @@ func (s *Service) run(ctx context.Context, file string, opts config.Options, han
 		s.drain(ctx)
 		return nil
 	})
+	if s.figures.listener != nil {
+		s.log.InfoContext(ctx, "serving metrics", "address", s.figures.listener.Addr().String())
+	}
 	s.log.InfoContext(ctx, "serving", "grpc", s.grpc.listener.Addr().String(), "http", s.http.listener.Addr().String(), "admin", cmp.Or(s.admin.name, config.AdminOff), "version", command.Version())
 	err := group.Wait()
 	s.Close(context.WithoutCancel(ctx))

@@ -100,6 +100,7 @@ func (c *Client) Run(ctx context.Context) {
 func (c *Client) stream(ctx context.Context) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
+	defer c.Connected(false)
 	creds, err := c.credentials()
 	if err != nil {
 		return err
@@ -116,7 +117,6 @@ func (c *Client) stream(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	defer c.Connected(false)
 	c.version = "" // another control plane may count anew
 	return c.follow(ctx, stream)
 }

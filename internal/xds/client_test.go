@@ -13,6 +13,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -33,7 +34,7 @@ import (
 type applied struct {
 	mu      sync.Mutex
 	domains []string
-	count   int
+	ended   atomic.Int64 // streams
 }
 
 // put is a service that has no domain "wrong", and compiles the others.
@@ -43,7 +44,7 @@ func (a *applied) put(_ context.Context, specs []descriptor.DomainSpec) error {
 	}
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	a.domains, a.count = nil, a.count+1
+	a.domains = nil
 	for _, s := range specs {
 		a.domains = append(a.domains, s.Domain)
 	}
@@ -59,9 +60,13 @@ func (a *applied) now() string {
 // run follows the control plane until the test ends.
 func run(t *testing.T, cfg config.XDS, file string) *applied {
 	t.Helper()
-	a := &applied{}
+	a := &applied{domains: []string{}}
 	cfg.Node, cfg.Retry, cfg.MaxRetry, cfg.MaxMessage = xdstest.Node, 50*time.Millisecond, 100*time.Millisecond, 64<<20
-	client := &xds.Client{Config: cfg, File: file, Log: slog.New(slog.DiscardHandler), Apply: a.put, Connected: func(bool) {}}
+	client := &xds.Client{Config: cfg, File: file, Log: slog.New(slog.DiscardHandler), Apply: a.put, Connected: func(on bool) {
+		if !on {
+			a.ended.Add(1)
+		}
+	}}
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan struct{})
 	client.Recall(ctx)
@@ -204,8 +209,8 @@ func TestMutualTLS(t *testing.T) {
 	}
 	replace(stale)
 	a := run(t, config.XDS{Address: p.Address, TLS: config.XDSTLS{Enabled: true, CA: server.Cert, Cert: certificate, Key: private}}, "")
-	time.Sleep(200 * time.Millisecond)
-	if a.count > 0 {
+	eventually(t, "two streams that end", func() bool { return a.ended.Load() > 1 })
+	if a.now() != "" {
 		t.Fatal("rules came over a connection with a certificate that is not trusted")
 	}
 	replace(client)
