@@ -144,10 +144,11 @@ func TestStartsAsEnvoyproxyRatelimit(t *testing.T) {
 			if code, text := d.get(d.http, "/healthcheck", ""); code != 200 || text != "OK" {
 				t.Errorf("/healthcheck: got %d %q", code, text)
 			}
-			metrics := regexp.MustCompile(`"serving metrics","address":"([^"]+)"`).FindStringSubmatch(d.log.String())
-			if metrics == nil {
-				t.Fatalf("the log names no listener of metrics: %s", d.log)
-			}
+			var metrics []string
+			soon(t, "a listener of metrics", func() bool {
+				metrics = regexp.MustCompile(`"serving metrics","address":"([^"]+)"`).FindStringSubmatch(d.log.String())
+				return metrics != nil
+			})
 			const hits = `ratelimit_service_rate_limit_total_hits{domain="a",key1="user",key2=""} 2`
 			if code, text := d.get(metrics[1], "/metrics", ""); code != 200 || !strings.Contains(text, hits) {
 				t.Errorf("metrics: got %d without %s", code, hits)
