@@ -92,10 +92,13 @@ func (s *Service) drain(ctx context.Context) {
 	defer stop()
 	<-waited.Done()
 	s.grpc.stop(ctx, s.quiet)
-	for _, server := range []*http.Server{s.admin.server, s.figures.server, s.http.server} {
+	for _, server := range []*http.Server{s.admin.server, s.http.server} {
 		if err := stopHTTP(ctx, server, s.quiet); err != nil {
 			s.log.WarnContext(ctx, "connections were cut", "error", err)
 		}
+	}
+	if s.figures.server != nil {
+		_ = s.figures.server.Close() // an answer with metrics need not end
 	}
 }
 

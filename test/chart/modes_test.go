@@ -264,6 +264,7 @@ func TestRestarts(t *testing.T) {
 		"server": {"config.server.grpc.max_connections", "7", "config.server.http.pprof", "true", "admin.enabled", "false", "config.server.admin.tls", `{"cert": "a.crt", "key": "a.key"}`},
 		"store":  {"store.dynamodb.table", `"other"`}, "decision.timeout": {"config.decision.timeout", `"20ms"`}, "cache": {"config.cache.ttl", `"30s"`},
 		"audit": {"config.audit.retention", `"48h"`}, "budgets.webhook": {"config.budgets.webhook.url", `"https://example.com"`}, "drain": {"drainSeconds", "20"},
+		"xds":       {"config.xds.address", `"plane:18000"`},
 		"log.level": {"config.log.level", `"debug"`}, "log.format": {"config.log.format", `"json"`},
 	}
 	for _, setting := range startOnly(t) {

@@ -129,5 +129,5 @@ volume's own top belongs to root. */}}
 {{- $timeout := dig "decision" "timeout" "" $config -}}
 {{- $webhook := dig "budgets" "webhook" "" $config -}}
 {{- $log := omit (get $config "log" | default dict) "denials" -}}
-{{- list $server $config.store $timeout (get $config "cache") (get $config "audit") $webhook $config.drain $log | toJson | sha256sum -}}
+{{- list $server $config.store (get $config "xds") $timeout (get $config "cache") (get $config "audit") $webhook $config.drain $log | toJson | sha256sum -}}
 {{- end }}
