@@ -118,7 +118,7 @@ test-race-fleet:
 
 test-plain:
 	$(GOTEST) -timeout 9m $(addprefix ./,$(PURE))
-	RATELIMIT_DYNAMODB= $(GOTEST) -timeout 9m -run "^($$(grep -ohE '\<Test[A-Z]\w+' $(NORACE) | sort -u | paste -sd '|'))$$" $(addprefix ./,$(LARGER))
+	RATELIMIT_DYNAMODB= $(GOTEST) -timeout 15m -run "^($$(grep -ohE '\<Test[A-Z]\w+' $(NORACE) | sort -u | paste -sd '|'))$$" $(addprefix ./,$(LARGER))
 
 test-simulated:
 	nice -n 5 $(GOTEST) -timeout 20m $(addprefix ./,$(SIMULATED)) ./pkg/internal/fleet/comparison
