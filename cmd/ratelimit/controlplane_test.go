@@ -5,7 +5,6 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 
 	commonv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/common/ratelimit/v3"
 	rlsv3 "github.com/envoyproxy/go-control-plane/envoy/service/ratelimit/v3"
@@ -54,27 +53,18 @@ func TestStartsAsEnvoyGatewayStartsIt(t *testing.T) {
 		t.Errorf("/healthcheck: got %d %q", code, text)
 	}
 	p.Set("1", xdstest.RulesOf("default/eg/http", ratelimitv3.RateLimitUnit_HOUR))
-	soon(t, "an answer", func() bool { _, err := ask(); return err == nil })
-	soon(t, "a denial", func() bool { code, _ := ask(); return code == rlsv3.RateLimitResponse_OVER_LIMIT })
+	eventually(t, "an answer", func() bool { _, err := ask(); return err == nil })
+	eventually(t, "a denial", func() bool { code, _ := ask(); return code == rlsv3.RateLimitResponse_OVER_LIMIT })
 	p.Set("2")
-	soon(t, "no rules any more", func() bool { code, err := ask(); return err == nil && code == rlsv3.RateLimitResponse_OK })
+	eventually(t, "no rules any more", func() bool { code, err := ask(); return err == nil && code == rlsv3.RateLimitResponse_OK })
 	p.Set("3", xdstest.RulesOf("default/eg/http", ratelimitv3.RateLimitUnit_HOUR))
-	soon(t, "the balance of before", func() bool { code, _ := ask(); return code == rlsv3.RateLimitResponse_OVER_LIMIT })
-}
-
-func soon(t *testing.T, what string, holds func() bool) {
-	t.Helper()
-	for deadline := time.Now().Add(20 * time.Second); !holds(); time.Sleep(5 * time.Millisecond) {
-		if time.Now().After(deadline) {
-			t.Fatalf("in 20 s not: %s", what)
-		}
-	}
+	eventually(t, "the balance of before", func() bool { code, _ := ask(); return code == rlsv3.RateLimitResponse_OVER_LIMIT })
 }
 
 // A stop before there are rules is one in order.
 func TestStopBeforeThereAreRules(t *testing.T) {
 	d := startAs(t, nil, "serve", "--xds", "127.0.0.1:1")
-	soon(t, "waiting", func() bool {
+	eventually(t, "waiting", func() bool {
 		return strings.Contains(d.log.String(), "nothing listens until the control plane has sent rules")
 	})
 }
@@ -89,7 +79,7 @@ func TestServeWithAControlPlane(t *testing.T) {
 	t.Run("first", func(t *testing.T) {
 		d := startAs(t, map[string]string{}, "serve", "--config", programtest.WriteFile(t, "c.yaml", "xds: {address: '"+p.Address+"', node: "+xdstest.Node+"}\ninclude: [{path: '"+rules+"'}]\n"),
 			"--data", data, "--http-address", "127.0.0.1:0", "--grpc-address", "127.0.0.1:0")
-		soon(t, "waiting", func() bool {
+		eventually(t, "waiting", func() bool {
 			return strings.Contains(d.log.String(), "nothing listens until the control plane has sent rules")
 		})
 		select {
@@ -99,7 +89,7 @@ func TestServeWithAControlPlane(t *testing.T) {
 		}
 		p.Set("1", xdstest.RulesOf("a", ratelimitv3.RateLimitUnit_HOUR))
 		d.serves()
-		soon(t, "the file of the rules", func() bool { found, _ := filepath.Glob(filepath.Join(data, "xds.pb")); return len(found) == 1 })
+		eventually(t, "the file of the rules", func() bool { found, _ := filepath.Glob(filepath.Join(data, "xds.pb")); return len(found) == 1 })
 	})
 	p.Stop()
 	t.Run("again", func(t *testing.T) {

@@ -145,7 +145,7 @@ func TestStartsAsEnvoyproxyRatelimit(t *testing.T) {
 				t.Errorf("/healthcheck: got %d %q", code, text)
 			}
 			var metrics []string
-			soon(t, "a listener of metrics", func() bool {
+			eventually(t, "a listener of metrics", func() bool {
 				metrics = regexp.MustCompile(`"serving metrics","address":"([^"]+)"`).FindStringSubmatch(d.log.String())
 				return metrics != nil
 			})

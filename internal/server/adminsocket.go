@@ -68,7 +68,7 @@ func listen(ctx context.Context, path string) (*SocketListener, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := removeStale(ctx, path); err != nil {
+	if err := removeStale(ctx, path, "server.admin.address"); err != nil {
 		return nil, errors.Join(err, unlock(lock))
 	}
 	l, err := bind(ctx, path)
@@ -107,8 +107,8 @@ func bind(ctx context.Context, path string) (*SocketListener, error) {
 	return &SocketListener{UnixListener: unix, path: path, file: file}, nil
 }
 
-// removeStale removes a socket at which no process listens any more.
-func removeStale(ctx context.Context, path string) error {
+// removeStale removes a socket at which no process listens any more. key of the configuration names the place.
+func removeStale(ctx context.Context, path, key string) error {
 	info, err := os.Lstat(path)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
@@ -116,7 +116,7 @@ func removeStale(ctx context.Context, path string) error {
 	case err != nil:
 		return err
 	case info.Mode().Type() != fs.ModeSocket:
-		return errors.New("something is there that is no socket: remove it, or name another place with server.admin.address")
+		return fmt.Errorf("something is there that is no socket: remove it, or name another place with %s", key)
 	}
 	conn, err := DialSocket(ctx, path)
 	switch {

@@ -23,7 +23,7 @@ func (s *Service) listen(ctx context.Context) error {
 	var err error
 	network, address := s.cfg.Server.GRPC.Listen()
 	if network == "unix" {
-		err = removeDeadSocket(ctx, address)
+		err = removeStale(ctx, address, "server.grpc.address")
 	}
 	if err == nil {
 		s.grpc.listener, err = lc.Listen(ctx, network, address)
@@ -121,17 +121,4 @@ func (s *Service) watchBudgets(ctx context.Context) error {
 		s.durable.WatchBudgets(ctx, 0, s.budgets.Load, s.alerts.Tell)
 		return nil
 	})
-}
-
-// removeDeadSocket removes a Unix socket at which nobody answers, as a crash leaves it.
-func removeDeadSocket(ctx context.Context, path string) error {
-	if info, err := os.Lstat(path); err != nil || info.Mode()&os.ModeSocket == 0 {
-		return nil //nolint:nilerr // the listener says what is wrong
-	}
-	var d net.Dialer
-	conn, err := d.DialContext(ctx, "unix", path)
-	if err != nil {
-		return os.Remove(path)
-	}
-	return conn.Close() // the listener says that it is in use
 }
