@@ -21,7 +21,6 @@ import (
 
 	"github.com/ratelimit/ratelimit/config"
 	"github.com/ratelimit/ratelimit/internal/command"
-	"github.com/ratelimit/ratelimit/internal/server"
 	"github.com/ratelimit/ratelimit/pkg/admin"
 	"github.com/ratelimit/ratelimit/pkg/descriptor"
 	"github.com/ratelimit/ratelimit/pkg/rls"
@@ -132,7 +131,7 @@ func (f *benchFlags) dial() (clients []*rls.Client, end func(), err error) {
 	if f.tls {
 		cfg := &tls.Config{MinVersion: tls.VersionTLS12}
 		if f.ca != "" {
-			pem, err := config.ReadFile(f.ca, server.MaxPEM)
+			pem, err := config.ReadFile(f.ca, config.MaxPEM)
 			if err != nil {
 				return nil, nil, fmt.Errorf("--ca: %w", err)
 			}

@@ -216,9 +216,9 @@ func (c *connection) unreachable(err error) error {
 func (c *connection) authorize(req *http.Request) error {
 	token := os.Getenv(cmp.Or(c.tokenEnv, TokenVariable))
 	if c.tokenFile != "" {
-		text, err := config.ReadFile(c.tokenFile, server.MaxPEM)
+		text, err := config.ReadFile(c.tokenFile, config.MaxPEM)
 		if err != nil {
-			return fmt.Errorf("--token-file: %w", server.WithoutName(err))
+			return fmt.Errorf("--token-file: %w", config.WithoutName(err))
 		}
 		token = string(text)
 	}
@@ -258,7 +258,7 @@ func (c *connection) transport() (*http.Transport, error) {
 		}
 	}
 	if c.ca != "" {
-		pem, err := config.ReadFile(c.ca, server.MaxPEM)
+		pem, err := config.ReadFile(c.ca, config.MaxPEM)
 		if err != nil {
 			return nil, fmt.Errorf("--ca: %w", err)
 		}

@@ -2,17 +2,10 @@ package server
 
 import (
 	"crypto/tls"
-	"crypto/x509"
-	"errors"
-	"fmt"
-	"io/fs"
 	"log/slog"
 
 	"github.com/ratelimit/ratelimit/config"
 )
-
-// MaxPEM bounds a file with certificates or a key: 1 MiB.
-const MaxPEM = 1 << 20
 
 // certificates are those of the listeners.
 type certificates struct {
@@ -36,7 +29,7 @@ func (c *certificates) serverTLS(section string, cfg config.TLS) (*tls.Config, e
 	if cfg.ClientCA == "" {
 		return out, nil
 	}
-	authorities, err := readAuthorities(section, cfg)
+	authorities, err := config.ReadAuthorities(section+".client_ca", cfg.ClientCA)
 	if err != nil {
 		return nil, err
 	}
@@ -49,19 +42,6 @@ func (c *certificates) serverTLS(section string, cfg config.TLS) (*tls.Config, e
 	return out, nil
 }
 
-// readAuthorities reads the authorities of clients.
-func readAuthorities(section string, cfg config.TLS) (*x509.CertPool, error) {
-	pem, err := config.ReadFile(cfg.ClientCA, MaxPEM)
-	if err != nil {
-		return nil, fmt.Errorf("%s.client_ca: %w", section, WithoutName(err))
-	}
-	authorities := x509.NewCertPool()
-	if !authorities.AppendCertsFromPEM(pem) {
-		return nil, errors.New(section + ".client_ca: the file holds no certificate in PEM form")
-	}
-	return authorities, nil
-}
-
 // UnusableTLS returns why the listeners of a configuration could not start with the files
 // that they name.
 func UnusableTLS(cfg config.Server) (problems []error) {
@@ -72,41 +52,15 @@ func UnusableTLS(cfg config.Server) (problems []error) {
 		if !l.tls.Enabled() {
 			continue
 		}
-		if _, err := readPair(l.section, l.tls); err != nil {
+		if _, err := config.ReadPair(l.section, l.tls.Cert, l.tls.Key); err != nil {
 			problems = append(problems, err)
 		}
 		if l.tls.ClientCA == "" {
 			continue
 		}
-		if _, err := readAuthorities(l.section, l.tls); err != nil {
+		if _, err := config.ReadAuthorities(l.section+".client_ca", l.tls.ClientCA); err != nil {
 			problems = append(problems, err)
 		}
 	}
 	return problems
-}
-
-// WithoutName returns an error about a file without the file's name. The name can be the
-// text of a key or a certificate, if that was written in its place.
-func WithoutName(err error) error {
-	if at, ok := errors.AsType[*fs.PathError](err); ok {
-		return at.Err
-	}
-	return err
-}
-
-// readPair reads a certificate and its key.
-func readPair(section string, cfg config.TLS) (*tls.Certificate, error) {
-	cert, err := config.ReadFile(cfg.Cert, MaxPEM)
-	if err != nil {
-		return nil, fmt.Errorf("%s.cert: %w", section, WithoutName(err))
-	}
-	key, err := config.ReadFile(cfg.Key, MaxPEM)
-	if err != nil {
-		return nil, fmt.Errorf("%s.key: %w", section, WithoutName(err))
-	}
-	pair, err := tls.X509KeyPair(cert, key)
-	if err != nil {
-		return nil, fmt.Errorf("%s.cert and key: %w", section, err)
-	}
-	return &pair, nil
 }

@@ -65,7 +65,7 @@ func (p *reloadedPair) times() [2]time.Time {
 
 // load reads the files, which were changed at these times.
 func (p *reloadedPair) load(modified [2]time.Time) error {
-	pair, err := readPair(p.section, p.cfg)
+	pair, err := config.ReadPair(p.section, p.cfg.Cert, p.cfg.Key)
 	if err != nil {
 		p.refused = modified
 		return err

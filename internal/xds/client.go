@@ -3,7 +3,6 @@ package xds
 import (
 	"context"
 	"crypto/tls"
-	"crypto/x509"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -269,26 +268,20 @@ func (c *Client) credentials() (credentials.TransportCredentials, error) {
 	}
 	secure := &tls.Config{MinVersion: tls.VersionTLS12, ServerName: of.Name}
 	if of.CA != "" {
-		text, err := config.ReadFile(of.CA, maxPEM)
-		if err != nil {
-			return nil, fmt.Errorf("xds.tls.ca: %w", err)
-		}
-		secure.RootCAs = x509.NewCertPool()
-		if !secure.RootCAs.AppendCertsFromPEM(text) {
-			return nil, errors.New("xds.tls.ca: the file holds no certificate in PEM form")
+		var err error
+		if secure.RootCAs, err = config.ReadAuthorities("xds.tls.ca", of.CA); err != nil {
+			return nil, err
 		}
 	}
 	if of.Cert != "" {
-		pair, err := tls.LoadX509KeyPair(of.Cert, of.Key)
+		pair, err := config.ReadPair("xds.tls", of.Cert, of.Key)
 		if err != nil {
-			return nil, fmt.Errorf("xds.tls.cert and key: %w", err)
+			return nil, err
 		}
-		secure.Certificates = []tls.Certificate{pair}
+		secure.Certificates = []tls.Certificate{*pair}
 	}
 	return credentials.NewTLS(secure), nil
 }
-
-const maxPEM = 1 << 20
 
 // sleep waits, and reports whether ctx goes on.
 func sleep(ctx context.Context, d time.Duration) bool {

@@ -291,3 +291,28 @@ func TestOtherTypesAreRefused(t *testing.T) {
 		}
 	}
 }
+
+// A file is not repeated in the log: its name can be a key that was written in its place.
+func TestNamesOfFilesAreNotLogged(t *testing.T) {
+	t.Parallel()
+	const secret = "hush-hush"
+	for _, files := range []config.XDSTLS{{CA: secret}, {Cert: secret, Key: secret}} {
+		files.Enabled = true
+		log, ended := new(programtest.LogBuffer), make(chan bool, 1)
+		ctx, cancel := context.WithCancel(t.Context())
+		client := &xds.Client{
+			Config: config.XDS{Address: "127.0.0.1:1", TLS: files, Retry: time.Millisecond, MaxRetry: time.Millisecond, MaxMessage: 1 << 20},
+			Log:    slog.New(slog.NewTextHandler(log, nil)), Connected: func(bool) {},
+		}
+		go func() {
+			client.Run(ctx)
+			ended <- true
+		}()
+		eventually(t, "a line of the log", func() bool { return strings.Contains(log.String(), "no such file") })
+		cancel()
+		<-ended
+		if strings.Contains(log.String(), secret) {
+			t.Errorf("the log repeats the name: %s", log)
+		}
+	}
+}
