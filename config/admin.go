@@ -44,7 +44,7 @@ const (
 )
 
 // Socket returns the path of a Unix socket that Address names.
-func (a *Admin) Socket() (path string, ok bool) { return strings.CutPrefix(a.Address, "unix:") }
+func (a *Admin) Socket() (path string, ok bool) { return strings.CutPrefix(a.Address, unixPrefix) }
 
 // Check reports mistakes of the listener as a whole. A listener at host:port asks every caller for
 // a credential, and never lets the caller send it in plain text over a network.

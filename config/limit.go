@@ -67,12 +67,8 @@ func (s limitsSchema) Decode(n yamlcfg.Node) {
 // checkMoney refuses dollars for a limit that is not shown in dollars.
 func checkMoney(name string, n yamlcfg.Node) {
 	if !money.Is(name) && n.HasText(money.Unit) {
-		n.Failf("%s", notMoney(name))
+		n.Failf("%s", money.NotMoney(name))
 	}
-}
-
-func notMoney(limit string) string {
-	return "counts tokens, and no dollars: a limit of money has a name that is usd or ends in _usd, such as " + limit + "_usd"
 }
 
 // Shape describes the mapping.

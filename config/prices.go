@@ -57,7 +57,7 @@ func (f *file) expandPrices(r *yamlcfg.Report, spec *descriptor.DomainSpec) {
 		case kind < 0 || rule.Match[kind].Optional || rule.Match[kind].Value != "*" && !slices.Contains(priceKinds(), rule.Match[kind].Value):
 			r.Fail(r.Find(rule.Path+".match"), `needs kind: "*", or kind: input, cached or output`)
 		case notByPrice(rule) != "":
-			r.Fail(r.Find(rule.Path), "takes from %s by price, which %s", notByPrice(rule), notMoney(notByPrice(rule)))
+			r.Fail(r.Find(rule.Path), "takes from %s by price, which %s", notByPrice(rule), money.NotMoney(notByPrice(rule)))
 		default:
 			out = append(out, f.priced(rule, cmp.Or(rule.Name, "rule-"+strconv.Itoa(i+1)), model, kind)...)
 		}

@@ -27,7 +27,7 @@ func parseLimits(args []string) (map[string]api.Limit, error) {
 			return nil, fmt.Errorf("limit %s: %w", name, err)
 		}
 		if strings.Contains(text, money.Unit) && !money.Is(name) {
-			return nil, fmt.Errorf("limit %s counts tokens, and no dollars: a limit of money has a name that is usd or ends in _usd, such as %s_usd", name, name)
+			return nil, fmt.Errorf("limit %s %s", name, money.NotMoney(name))
 		}
 		all[name] = l
 	}

@@ -67,7 +67,6 @@ func rules() []variable {
 }
 
 func controlPlane() []variable {
-	of := func(c *config.Config) *config.XDS { return &c.XDS }
 	return append([]variable{
 		// They follow CONFIG_TYPE, without which they have no effect.
 		onXDS("CONFIG_GRPC_XDS_SERVER_URL", parseText, func(x *config.XDS, address string) { x.Address = address }),
@@ -82,7 +81,7 @@ func controlPlane() []variable {
 		onXDS("XDS_CLIENT_BACKOFF_INITIAL_INTERVAL", parseDuration, func(x *config.XDS, d time.Duration) { x.Retry = max(d, 100*time.Millisecond) }),
 		onXDS("XDS_CLIENT_BACKOFF_MAX_INTERVAL", parseDuration, func(x *config.XDS, d time.Duration) { x.MaxRetry = max(d, 100*time.Millisecond) }),
 		onXDS("XDS_CLIENT_MAX_MSG_SIZE_IN_BYTES", parseSize, func(x *config.XDS, n int) { x.MaxMessage = n }),
-		set("FORCE_START_WITHOUT_INITIAL_CONFIG", parseBool, func(c *config.Config, on bool) { of(c).Early = on }),
+		onXDS("FORCE_START_WITHOUT_INITIAL_CONFIG", parseBool, func(x *config.XDS, on bool) { x.Early = on }),
 	}, accepted("CONFIG_GRPC_XDS_SERVER_CONNECT_RETRY_INTERVAL", "XDS_CLIENT_BACKOFF_RANDOM_FACTOR", "XDS_CLIENT_BACKOFF_JITTER")...)
 }
 

@@ -24,10 +24,7 @@ type demand struct {
 // demandOf returns the demand of the descriptor at the index.
 func demandOf(r *Rule, call *Call, index int) demand {
 	desc := &call.Descriptors[index]
-	q := demand{hits: max(1, call.Hits), unknown: !desc.HitsSet && call.Hits == 0}
-	if desc.HitsSet {
-		q.hits = desc.Hits
-	}
+	q := demand{hits: call.HitsOf(index), unknown: !desc.HitsSet && call.Hits == 0}
 	switch {
 	case desc.Refund:
 		q.mode = limiter.Refund
@@ -39,6 +36,14 @@ func demandOf(r *Rule, call *Call, index int) demand {
 		q.mode = limiter.Charge
 	}
 	return q
+}
+
+// HitsOf returns the hits of a descriptor, by its index: its own number, or that of the call.
+func (c *Call) HitsOf(index int) uint64 {
+	if desc := &c.Descriptors[index]; desc.HitsSet {
+		return desc.Hits
+	}
+	return max(1, c.Hits)
 }
 
 // amount returns how much of a limit is taken. It returns false when the limit is left alone, as a
@@ -173,7 +178,7 @@ func (p *planner) enforce(rule *Rule, v *view) Outcome {
 	if why != "" && (q.mode == limiter.Consume || q.answers) {
 		return Outcome{Kind: Denied, Rule: rule, First: first, Why: why}
 	}
-	out := Outcome{Kind: Takes, Rule: rule, First: first, Count: len(takes) - first, Mode: q.mode, Why: why, Settled: q.settles, Answers: q.answers}
+	out := Outcome{Kind: Takes, Rule: rule, First: first, Count: len(takes) - first, Mode: q.mode, Why: why, Settled: q.settles, Answers: q.answers, Peek: q.peek && rule.leaf != nil}
 	if out.Count == 0 {
 		return out
 	}

@@ -52,7 +52,7 @@ func (p *planner) leaf(d *Domain, rule *Rule, replaced []string) Outcome {
 		return Outcome{Kind: Unlimited, Rule: rule, Quota: rule.leaf.quota}
 	}
 	out := p.enforce(rule, nil)
-	out.Quota, out.Peek = rule.leaf.quota, out.Kind == Takes && p.demand(rule).peek
+	out.Quota = rule.leaf.quota
 	p.plan.Answers = p.plan.Answers || out.Peek
 	return out
 }

@@ -24,6 +24,11 @@ func Is(limit string) bool {
 	return name == "usd" || strings.HasSuffix(name, "_usd") || strings.HasSuffix(name, "-usd")
 }
 
+// NotMoney is the refusal of dollars for a limit that [Is] does not name.
+func NotMoney(limit string) string {
+	return "counts tokens, and no dollars: a limit of money has a name that is usd or ends in _usd, such as " + limit + "_usd"
+}
+
 // Parse reads dollars with at most six decimals, such as "12.50 USD" or "1_000 USD", as tokens.
 func Parse(text string) (int64, bool) {
 	amount, ok := strings.CutSuffix(text, Unit)

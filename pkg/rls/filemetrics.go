@@ -102,7 +102,7 @@ func (m *fileMetrics) count(st *state, c *call) {
 		if o.Rule == nil || st.fileLabels[o.Rule.Index()][1] == "" {
 			continue
 		}
-		of, hits := st.fileLabels[o.Rule.Index()], hitsOf(&c.in, i)
+		of, hits := st.fileLabels[o.Rule.Index()], int64(min(c.in.HitsOf(i), limiter.MaxTokens)) // #nosec G115 -- it fits
 		m.add(hitsTotal, of, hits)
 		if shadow := shadowOf(c.shadows, i); o.Rule.Shadow() && shadow != nil {
 			m.countLimit(of, &shadow.status, hits, shadow.denied, false)
@@ -146,14 +146,4 @@ func (m *fileMetrics) call(took time.Duration, err error) {
 	if err != nil {
 		m.failures.WithLabelValues("service").Inc()
 	}
-}
-
-// hitsOf returns the hits of the i-th descriptor.
-func hitsOf(in *descriptor.Call, i int) int64 {
-	d := &in.Descriptors[i]
-	hits := max(1, in.Hits)
-	if d.HitsSet {
-		hits = d.Hits
-	}
-	return int64(min(hits, limiter.MaxTokens)) // #nosec G115 -- it fits
 }

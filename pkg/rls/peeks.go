@@ -2,11 +2,9 @@ package rls
 
 import (
 	"cmp"
-	"time"
 
 	"github.com/ratelimit/ratelimit/pkg/descriptor"
 	"github.com/ratelimit/ratelimit/pkg/limiter"
-	"github.com/ratelimit/ratelimit/pkg/tokenbucket"
 )
 
 // final reports whether the last part denied the call for another reason than too few tokens.
@@ -28,12 +26,10 @@ func judgePeeks(c *call) {
 
 // need sets whether a status has too little for an amount, 0 = any balance that is no debt, and how long that lasts.
 func need(s *limiter.LimitStatus, amount int64) {
-	s.Exceeded, s.Never, s.RetryAfter = s.Available < amount, false, 0
-	if !s.Exceeded {
-		return
+	s.Exceeded, s.Never, s.RetryAfter = false, false, 0
+	if s.Available < amount {
+		exceed(s, cmp.Or(amount, limiter.Milli))
 	}
-	retry, ok := tokenbucket.Bucket{Tokens: s.Available}.RetryAfter(s.Limit.Params(), cmp.Or(amount, limiter.Milli), 0)
-	s.Never, s.RetryAfter = !ok, time.Duration(retry)*time.Millisecond
 }
 
 // ofFile reports whether a plan is of a domain of an envoyproxy/ratelimit file.

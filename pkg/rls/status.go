@@ -67,8 +67,13 @@ func judge(req *limiter.Request, d *limiter.Decision) {
 				s.Requested = consumed.Amount
 			}
 		}
-		retry, ok := tokenbucket.Bucket{Tokens: s.Available}.RetryAfter(s.Limit.Params(), s.Requested, 0)
-		s.Exceeded, s.Never, s.RetryAfter = true, !ok, time.Duration(retry)*time.Millisecond
+		exceed(s, s.Requested)
 		d.Admitted = false
 	}
+}
+
+// exceed makes a status one that is over its limit until the balance has grown to an amount.
+func exceed(s *limiter.LimitStatus, amount int64) {
+	retry, ok := tokenbucket.Bucket{Tokens: s.Available}.RetryAfter(s.Limit.Params(), amount, 0)
+	s.Exceeded, s.Never, s.RetryAfter = true, !ok, time.Duration(retry)*time.Millisecond
 }
