@@ -112,13 +112,13 @@ func adjustedColumns(verb string, done *api.Adjusted) []command.Column[bucketRow
 		}
 		return nil
 	}
-	booked := command.Column[bucketRow]{Title: "BOOKED", Amount: true, Limit: bucketRow.name, Value: func(r bucketRow) string {
+	booked := command.Column[bucketRow]{Title: "BOOKED", Limit: bucketRow.name, Value: func(r bucketRow) string {
 		if b := bookingOf(r); b != nil {
 			return b.Tokens.String()
 		}
 		return "-"
 	}}
-	cut := command.Column[bucketRow]{Title: "CUT", Amount: true, Limit: bucketRow.name, Value: func(r bucketRow) string {
+	cut := command.Column[bucketRow]{Title: "CUT", Limit: bucketRow.name, Value: func(r bucketRow) string {
 		if b := bookingOf(r); b != nil {
 			return b.Cut.String()
 		}

@@ -86,9 +86,9 @@ func (o *operator) choices(err error) error {
 		{Title: "ADD", Value: func(r bucketRow) string { return "--variant " + r.of.Variant }},
 		{Title: "FROM", Value: bucketRow.from},
 		{Title: "LIMIT", Value: bucketRow.name},
-		{Title: "RATE", Amount: true, Limit: bucketRow.name, Value: func(r bucketRow) string { return r.limit.Limit.Rate }},
-		{Title: "BURST", Amount: true, Limit: bucketRow.name, Value: func(r bucketRow) string { return orNone(r.limit.Limit.Burst) }},
-		{Title: "AVAILABLE", Amount: true, Limit: bucketRow.name, Value: func(r bucketRow) string { return balanceText(r.limit.Available) }},
+		{Title: "RATE", Limit: bucketRow.name, Value: func(r bucketRow) string { return r.limit.Limit.Rate }},
+		{Title: "BURST", Limit: bucketRow.name, Value: func(r bucketRow) string { return orNone(r.limit.Limit.Burst) }},
+		{Title: "AVAILABLE", Limit: bucketRow.name, Value: func(r bucketRow) string { return balanceText(r.limit.Available) }},
 	}
 	var table strings.Builder
 	if err := command.WriteTable(&table, false, columns, bucketRows(p.Choices)); err != nil {

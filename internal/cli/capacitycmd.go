@@ -79,9 +79,9 @@ func capacityColumns() []command.Column[capacityLimit] {
 	return []command.Column[capacityLimit]{
 		{Title: "LIMIT", Value: func(l capacityLimit) string { return l.Name }},
 		{Title: "BUCKETS", Amount: true, Value: func(l capacityLimit) string { return strconv.Itoa(l.Buckets) }},
-		{Title: "CAPACITY", Amount: true, Limit: capacityLimit.limitName, Value: func(l capacityLimit) string { return l.Capacity.String() }},
-		{Title: "AVAILABLE", Amount: true, Limit: capacityLimit.limitName, Value: func(l capacityLimit) string { return l.Available.String() }},
-		{Title: "USED", Amount: true, Value: func(l capacityLimit) string { return percent(l.Used) }},
+		{Title: "CAPACITY", Limit: capacityLimit.limitName, Value: func(l capacityLimit) string { return l.Capacity.String() }},
+		{Title: "AVAILABLE", Limit: capacityLimit.limitName, Value: func(l capacityLimit) string { return l.Available.String() }},
+		{Title: "USED", Value: func(l capacityLimit) string { return percent(l.Used) }},
 		{Title: "EMPTY", Amount: true, Value: func(l capacityLimit) string { return strconv.Itoa(l.Empty) }},
 		{Title: "IN DEBT", Amount: true, Value: func(l capacityLimit) string { return strconv.Itoa(l.InDebt) }},
 	}
@@ -91,9 +91,9 @@ func busiestColumns() []command.Column[capacityBucket] {
 	return []command.Column[capacityBucket]{
 		{Title: "BUSIEST", Value: func(b capacityBucket) string { return b.Entity.String() }},
 		{Title: "LIMIT", Value: func(b capacityBucket) string { return b.Name }},
-		{Title: "RATE", Amount: true, Limit: capacityBucket.limitName, Value: func(b capacityBucket) string { return b.Rate }},
-		{Title: "AVAILABLE", Amount: true, Limit: capacityBucket.limitName, Value: func(b capacityBucket) string { return b.Available.String() }},
-		{Title: "USED", Amount: true, Value: func(b capacityBucket) string { return percent(b.Used) }},
+		{Title: "RATE", Limit: capacityBucket.limitName, Value: func(b capacityBucket) string { return b.Rate }},
+		{Title: "AVAILABLE", Limit: capacityBucket.limitName, Value: func(b capacityBucket) string { return b.Available.String() }},
+		{Title: "USED", Value: func(b capacityBucket) string { return percent(b.Used) }},
 		{Title: "VARIANT", Wide: true, Value: func(b capacityBucket) string { return dash(b.Variant) }},
 		{Title: "FROM", Wide: true, Value: func(b capacityBucket) string { return dash(b.Source) }},
 	}

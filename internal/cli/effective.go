@@ -19,8 +19,8 @@ func effectiveName(l api.EffectiveLimit) string { return l.Name }
 func effectiveColumns() []command.Column[api.EffectiveLimit] {
 	return []command.Column[api.EffectiveLimit]{
 		{Title: "LIMIT", Value: effectiveName},
-		{Title: "RATE", Amount: true, Limit: effectiveName, Value: func(l api.EffectiveLimit) string { return l.Limit.Rate }},
-		{Title: "BURST", Amount: true, Limit: effectiveName, Value: func(l api.EffectiveLimit) string { return orNone(l.Limit.Burst) }},
+		{Title: "RATE", Limit: effectiveName, Value: func(l api.EffectiveLimit) string { return l.Limit.Rate }},
+		{Title: "BURST", Limit: effectiveName, Value: func(l api.EffectiveLimit) string { return orNone(l.Limit.Burst) }},
 		{Title: "FROM", Value: func(l api.EffectiveLimit) string { return l.Source }},
 	}
 }

@@ -32,14 +32,14 @@ func limitColumns(rows []limitRow) []command.Column[limitRow] {
 		{Title: "ENTITY", Value: func(r limitRow) string { return named(r.of.Entity) }},
 		{Title: "RESOURCE", Value: func(r limitRow) string { return named(r.of.Resource) }},
 		{Title: "LIMIT", Value: func(r limitRow) string { return dash(r.name) }},
-		{Title: "RATE", Amount: true, Limit: limitRow.limitName, Value: func(r limitRow) string { return dash(r.limit.Rate) }},
-		{Title: "BURST", Amount: true, Limit: limitRow.limitName, Value: func(r limitRow) string { return orNone(r.limit.Burst) }},
+		{Title: "RATE", Limit: limitRow.limitName, Value: func(r limitRow) string { return dash(r.limit.Rate) }},
+		{Title: "BURST", Limit: limitRow.limitName, Value: func(r limitRow) string { return orNone(r.limit.Burst) }},
 	}
 	if slices.ContainsFunc(rows, func(r limitRow) bool { return len(r.limit.Budget) > 0 }) {
-		columns = append(columns, command.Column[limitRow]{Title: "BUDGET", Amount: true, Limit: limitRow.limitName, Value: func(r limitRow) string { return dash(strings.Join(r.limit.Budgets(), " ")) }})
+		columns = append(columns, command.Column[limitRow]{Title: "BUDGET", Limit: limitRow.limitName, Value: func(r limitRow) string { return dash(strings.Join(r.limit.Budgets(), " ")) }})
 	}
 	return append(columns, []command.Column[limitRow]{
-		{Title: "MAX DEBT", Amount: true, Limit: limitRow.limitName, Wide: true, Value: func(r limitRow) string {
+		{Title: "MAX DEBT", Limit: limitRow.limitName, Wide: true, Value: func(r limitRow) string {
 			if r.limit.MaxDebt == nil {
 				return "-"
 			}

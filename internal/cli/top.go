@@ -112,6 +112,6 @@ func topColumns() []command.Column[api.TopRow] {
 		{Title: "RESOURCE", Value: func(r api.TopRow) string { return r.Resource.String() }},
 		{Title: "LIMIT", Value: topLimit},
 		{Title: "DECISIONS", Amount: true, Value: func(r api.TopRow) string { return strconv.FormatInt(r.Decisions, 10) }},
-		{Title: "TOKENS", Amount: true, Limit: topLimit, Value: func(r api.TopRow) string { return r.Tokens.String() }},
+		{Title: "TOKENS", Limit: topLimit, Value: func(r api.TopRow) string { return r.Tokens.String() }},
 	}
 }

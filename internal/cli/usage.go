@@ -51,11 +51,11 @@ func usageColumns(rows []usageRow) []command.Column[usageRow] {
 		{Title: "START", Value: func(r usageRow) string { return r.Start.UTC().Format(time.RFC3339) }},
 		{Title: "END", Wide: true, Value: func(r usageRow) string { return r.End.UTC().Format(time.RFC3339) }},
 		{Title: "EVENTS", Amount: true, Wide: true, Value: func(r usageRow) string { return orNone(r.Events) }},
-		{Title: "USED", Amount: true, Limit: usageRow.limitName, Value: func(r usageRow) string { return r.Amount.String() }},
+		{Title: "USED", Limit: usageRow.limitName, Value: func(r usageRow) string { return r.Amount.String() }},
 	}
 	if slices.ContainsFunc(rows, func(r usageRow) bool { return r.Budget > 0 }) {
 		columns = append(columns,
-			command.Column[usageRow]{Title: "BUDGET", Amount: true, Limit: usageRow.limitName, Value: func(r usageRow) string { return orNone(r.Budget) }},
+			command.Column[usageRow]{Title: "BUDGET", Limit: usageRow.limitName, Value: func(r usageRow) string { return orNone(r.Budget) }},
 			command.Column[usageRow]{Title: "%", Value: func(r usageRow) string { return percentOf(r.Amount, r.Budget) }},
 		)
 	}
@@ -158,8 +158,8 @@ func (t usageTotal) limitName() string { return t.limit }
 func usageTotalColumns() []command.Column[usageTotal] {
 	return []command.Column[usageTotal]{
 		{Title: "LIMIT", Value: func(r usageTotal) string { return r.limit }},
-		{Title: "TOTAL", Amount: true, Limit: usageTotal.limitName, Value: func(r usageTotal) string { return r.of.Limits[r.limit].Total.String() }},
-		{Title: "AVERAGE", Amount: true, Limit: usageTotal.limitName, Value: func(r usageTotal) string { return r.of.Limits[r.limit].Average.String() }},
+		{Title: "TOTAL", Limit: usageTotal.limitName, Value: func(r usageTotal) string { return r.of.Limits[r.limit].Total.String() }},
+		{Title: "AVERAGE", Limit: usageTotal.limitName, Value: func(r usageTotal) string { return r.of.Limits[r.limit].Average.String() }},
 		{Title: "WINDOWS", Amount: true, Value: func(r usageTotal) string { return strconv.FormatInt(r.of.Snapshots, 10) }},
 		{Title: "FIRST", Value: func(r usageTotal) string { return r.of.First.UTC().Format(time.RFC3339) }},
 		{Title: "LAST", Value: func(r usageTotal) string { return r.of.Last.UTC().Format(time.RFC3339) }},

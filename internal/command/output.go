@@ -42,8 +42,8 @@ type Column[V any] struct {
 	Title  string
 	Value  func(V) string
 	Wide   bool // only with -o wide
-	Amount bool // its numbers are amounts, see Amounts
-	// Limit is the name of the limit that the amounts are of; nil = of none.
+	Amount bool // the digits of its numbers are grouped
+	// Limit is the name of the limit of which the numbers are amounts, see [Amounts]; nil = they are of none.
 	Limit func(V) string
 }
 
@@ -122,7 +122,7 @@ func WriteTable[V any](w io.Writer, wide bool, columns []Column[V], rows []V) er
 			}
 			cell := c.Value(row)
 			switch {
-			case c.Amount && c.Limit != nil:
+			case c.Limit != nil:
 				cell = Amounts(c.Limit(row), cell)
 			case c.Amount:
 				cell = grouped(cell)
