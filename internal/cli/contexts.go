@@ -155,24 +155,8 @@ func (f *contextsFile) Save() error {
 	if err != nil {
 		return err
 	}
-	dir := filepath.Dir(f.path)
-	if err := os.MkdirAll(dir, 0o700); err != nil {
+	if err := os.MkdirAll(filepath.Dir(f.path), 0o700); err != nil {
 		return err
 	}
-	temp, err := os.CreateTemp(dir, ".contexts-*") // with mode 0600
-	if err != nil {
-		return err
-	}
-	_, err = temp.Write(text)
-	if err == nil {
-		err = temp.Sync()
-	}
-	err = errors.Join(err, temp.Close())
-	if err == nil {
-		err = os.Rename(temp.Name(), f.path)
-	}
-	if err != nil {
-		return errors.Join(err, os.Remove(temp.Name()))
-	}
-	return nil
+	return config.ReplaceFile(f.path, text)
 }

@@ -8,7 +8,6 @@ import (
 	"log/slog"
 	"math/rand/v2"
 	"os"
-	"path/filepath"
 	"strings"
 	"time"
 
@@ -226,19 +225,7 @@ func (c *Client) keep(answer *discoveryv3.DiscoveryResponse) error {
 	if err != nil {
 		return err
 	}
-	temporary, err := os.CreateTemp(filepath.Dir(c.File), ".xds-*")
-	if err != nil {
-		return err
-	}
-	defer func() { _ = os.Remove(temporary.Name()) }() // it is gone after the rename
-	_, err = temporary.Write(text)
-	if err == nil {
-		err = temporary.Sync()
-	}
-	if err = errors.Join(err, temporary.Close()); err != nil {
-		return err
-	}
-	return os.Rename(temporary.Name(), c.File)
+	return config.ReplaceFile(c.File, text)
 }
 
 // first is the first request of a stream.
