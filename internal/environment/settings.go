@@ -98,7 +98,7 @@ func Read(lookup Lookup) (*Settings, error) {
 	return s, errors.Join(mistakes...)
 }
 
-// Names returns the names of all variables by what becomes of them, sorted.
+// Names returns the names of all variables, sorted, by their effect.
 func Names() (honoured, accepted, ignored []string) {
 	for _, v := range variables() {
 		switch {

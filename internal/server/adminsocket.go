@@ -107,7 +107,7 @@ func bind(ctx context.Context, path string) (*SocketListener, error) {
 	return &SocketListener{UnixListener: unix, path: path, file: file}, nil
 }
 
-// removeStale removes a socket at which no process listens any more. key of the configuration names the place.
+// removeStale removes a socket without a process that listens. key is its place in the configuration.
 func removeStale(ctx context.Context, path, key string) error {
 	info, err := os.Lstat(path)
 	switch {

@@ -42,7 +42,7 @@ func (l *Limiter) Book(ctx context.Context, now time.Time, req *Request, d *Deci
 
 // Settle corrects a reservation to the actual use. Each bucket of the reservation is charged for
 // more use of a limit, or gets a refund for less. Limits that used does not name are unchanged, and
-// so are those of which no bucket gave any. Tokens in flight are given back, whatever used says.
+// so are those of which no bucket gave any. Tokens in flight are given back in any case.
 //
 // A reservation is settled once, by one caller; won reports whether m.Owner is that one. After an
 // error Settle may be repeated with the same mark, unless the error is [ErrUncertain]: then it may
@@ -64,7 +64,7 @@ func (l *Limiter) Settle(ctx context.Context, now time.Time, m Mark, holdings []
 }
 
 // settlement returns the ops that correct the buckets of the holdings to the actual use. Several
-// holdings of a bucket count together. A request in flight ends, whatever it used.
+// holdings of a bucket count together. A request in flight ends in any case.
 func settlement(now time.Time, holdings []Holding, used []Consumption) []Op {
 	ops := make([]Op, 0, len(holdings))
 	for i := range holdings {

@@ -190,8 +190,8 @@ func ZoneOf(name string) string {
 	return name
 }
 
-// BudgetOf returns the name of the limit that a quota of this name is a budget of: usd for usd.month. What is
-// taken of that limit counts for the quota too. It is "" for any other name, and for a quota of another
+// BudgetOf returns the name of the limit that a quota of this name is a budget of: usd for usd.month. Takes
+// from that limit count for the quota too. It is "" for any other name, and for a quota of another
 // unit.
 func (c Calendar) BudgetOf(name string) string {
 	of, found := strings.CutSuffix(name, c.Unit.String())

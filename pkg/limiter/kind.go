@@ -18,7 +18,7 @@ type Kind struct {
 	Limits map[string]*Limits // by resource, or DefaultResource
 }
 
-// mergedKind is a [Kind], with what it has from less specific ones.
+// mergedKind is a [Kind] with the limits of less specific ones.
 type mergedKind struct {
 	prefix string
 	plan   string

@@ -95,7 +95,7 @@ func (f *inFlight) begin() {
 	}
 }
 
-// sum returns what an entity, or any one, has in flight of requests that began at most a time ago.
+// sum returns the tokens in flight of an entity, or of p, by requests that began at most a time ago.
 func (f *inFlight) sum(entity string, now time.Time, ago time.Duration) (sum int64) {
 	for _, b := range f.open {
 		if (entity == "p" || b.entity == entity) && now.Sub(b.at) <= ago {

@@ -242,7 +242,7 @@ func (m *merging) await(f func() string) {
 	}
 }
 
-// compare peeks at limits, and returns what is not as wanted. One with a rate of 0 denies without the store.
+// compare peeks at limits, and returns the differences. One with a rate of 0 denies without the store.
 func (m *merging) compare(want map[string]string, t limiter.Take) string {
 	d := m.peek(t)
 	got, all := make([]string, 0, len(d.Statuses)), []string{}

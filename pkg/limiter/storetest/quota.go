@@ -9,7 +9,7 @@ import (
 	"github.com/ratelimit/ratelimit/pkg/limiter"
 )
 
-// quotas are takes from quotas, and what is taken of each window by a reckoning of its own.
+// quotas are takes from quotas, with a sum of their own for each window.
 type quotas struct {
 	decider
 
