@@ -73,7 +73,7 @@ func takeUntil(ctx context.Context, t *testing.T, s *dynamo.Store, seed uint64) 
 			Limits: limits, Generation: 1, Spends: []limiter.Spend{{Limit: "tps", Take: tokens(1 + r.Int64N(9))}},
 		}
 		admitted, err := s.Take(context.WithoutCancel(ctx), time.Now(), []limiter.Op{op})
-		if err != nil {
+		if err != nil && ctx.Err() == nil { // at the end the replica is dead
 			t.Errorf("take: %v", err)
 		}
 		if admitted {
@@ -106,10 +106,10 @@ func TestUsageLacksOnlyWhatAKilledReplicaHadNotReported(t *testing.T) {
 		s, last := stores[2].Stats(), killed.last.Load()
 		return s.Renewed >= 3 && s.Served >= 100 && time.Since(*last) > 3*planning
 	})
+	killed.dead.Store(true) // first: a report while takes end would have all of them
+	died := time.Now()
 	end()
 	work.Wait()
-	killed.dead.Store(true)
-	died := time.Now()
 	closing(t, stores[:2]...)
 	var whole, most, itsOwn int64
 	for i := range admitted {

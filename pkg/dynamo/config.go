@@ -1,11 +1,11 @@
 package dynamo
 
 import (
-	"context"
-	"log/slog"
-	"time"
+	"fmt"
 
 	"github.com/ratelimit/ratelimit/pkg/internal/fleet/engine"
+	"github.com/ratelimit/ratelimit/pkg/internal/fleet/store"
+	"github.com/ratelimit/ratelimit/pkg/limiter"
 )
 
 const (
@@ -25,65 +25,21 @@ const (
 	DefaultQuiet = engine.DefaultQuiet
 )
 
-// Config configures a store. Client and Table must be set.
-type Config struct {
-	// Client must not retry, see [Client].
-	Client Client
-	Table  string
+// Config configures a store. Client, see [Client], and Table must be set.
+type Config = store.Config
 
-	// Attempt is how long one message may take; 0 = DefaultAttempt, or a tenth of Budget
-	// where that is longer.
-	Attempt time.Duration
-	// Budget is the longest time of a decision, also where the caller's context allows
-	// more. No planned write is sent that is older. 0 = DefaultBudget; at most 10 minutes.
-	Budget time.Duration
-	// Idle is how long a bucket is remembered that is not asked for; 0 = DefaultIdle.
-	// The first request after that costs a refused write, or a read.
-	Idle time.Duration
-	// MaxLanes is how many buckets are remembered, each shard for itself;
-	// 0 = DefaultMaxLanes. Those with work are remembered beyond it.
-	MaxLanes int
-	// ShardUnits is how many write units a second one item is good for: a bucket that
-	// uses 80 % of them is split in two, up to 32 shards; 0 = DefaultShardUnits.
-	ShardUnits int64
-	// Quiet is how long two shards must use less than a quarter each before they are
-	// merged; 0 = DefaultQuiet.
-	Quiet time.Duration
-	// Leases lets the store lease shares of a bucket and decide from them in memory, as
-	// the policy of each op says. Without it the store leases nothing, under any policy.
-	// Leases of other replicas are honoured either way. Replicas with and without leases
-	// may share a table.
-	Leases bool
-	// AuditRetention is how long audit events are kept; 0 = limiter.AuditRetention.
-	AuditRetention time.Duration
-	// PurgeWait is how long a purge of a namespace waits before it deletes, so that no replica
-	// has a lease; 0 = 12 s, below 0 = not at all.
-	PurgeWait time.Duration
-	// Now is the machine's clock, with both of its readings; nil = time.Now. Leases end by
-	// either, so a clock whose wall reading is made from the monotonic one hides a sleep of
-	// the machine. Splits, merges and retries go by it, and the times in records, corrected
-	// by Clock. Decisions go by their callers' clocks.
-	Now func() time.Time
-	// Clock corrects the callers' clocks; the client has to pass it the dates of
-	// replies, see [ClientConfig]. While it cannot be trusted nothing is refilled:
-	// requests get the stored tokens. Those that need more wait for the replies to a
-	// few reads, then fail with limiter.ErrUnavailable. nil = buckets go by their
-	// callers' clocks as they are.
-	Clock *Clock
-	// Observe is called when calls begin to be refused because DynamoDB does not answer
-	// them, and when that is over, one after the other. It must not call the store; nil =
-	// it is not called.
-	Observe func(State)
-	// Logger gets lines about tokens that were lost, and about a clock that cannot be
-	// trusted; nil = none.
-	Logger *slog.Logger
-}
+// Store is a limiter.Store in a DynamoDB table. It is safe for concurrent use. Create it
+// with [New].
+type Store = store.Store
 
-// engine returns the configuration of the store's engine. namespace returns the id of a
-// namespace.
-func (c *Config) engine(namespace func(ctx context.Context, name string) (id string, err error)) engine.Config {
-	return engine.Config{
-		Client: c.Client, Table: c.Table, Namespace: namespace, Attempt: c.Attempt, Budget: c.Budget, Idle: c.Idle, MaxLanes: c.MaxLanes,
-		ShardUnits: c.ShardUnits, Quiet: c.Quiet, Leases: c.Leases, Now: c.Now, Clock: c.Clock, Observe: c.Observe, Logger: c.Logger,
+// Stats counts the work of a store since it was made. See its fields.
+type Stats = engine.Stats
+
+// New returns a store on a table, which must exist. It sends nothing. Its errors wrap
+// limiter.ErrInvalid.
+func New(cfg Config) (*Store, error) {
+	if cfg.Client == nil || cfg.Table == "" {
+		return nil, fmt.Errorf("%w: a DynamoDB store needs a client and the name of a table", limiter.ErrInvalid)
 	}
+	return store.New(cfg)
 }

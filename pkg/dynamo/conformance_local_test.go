@@ -4,6 +4,7 @@ package dynamo_test
 
 import (
 	"testing"
+	"time"
 
 	"github.com/ratelimit/ratelimit/pkg/dynamo"
 	"github.com/ratelimit/ratelimit/pkg/limiter"
@@ -37,4 +38,16 @@ func onLocal(t *testing.T, client dynamo.Client) *dynamo.Store {
 		t.Fatal(err)
 	}
 	return newStore(t, client, func(cfg *dynamo.Config) { cfg.Table = *in.TableName })
+}
+
+func TestReportsOnDynamoDBLocal(t *testing.T) {
+	client := dynamotest.Start(t).Client(t)
+	storetest.RunReports(t, func(t *testing.T, now func() time.Time) storetest.ReportStore {
+		t.Helper()
+		table := dynamotest.TableName(t)
+		if err := dynamo.CreateTable(t.Context(), client, table); err != nil {
+			t.Fatal(err)
+		}
+		return newStore(t, client, func(cfg *dynamo.Config) { cfg.Table, cfg.Now = table, now })
+	})
 }

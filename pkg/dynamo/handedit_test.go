@@ -121,10 +121,12 @@ func readAll(ctx context.Context, s *dynamo.Store, client dynamo.Client) (failed
 	for _, ref := range []limiter.Ref{limiter.EntityRef("e"), limiter.EntityRef("p"), limiter.EntityLimitsRef("e", "r"), limiter.ResourceLimitsRef("r"), limiter.SystemLimitsRef()} {
 		_, err := s.Get(ctx, "default", ref)
 		add(err)
-		_, err = s.ListEvents(ctx, "default", ref, page)
+		_, err = s.ListEvents(ctx, "default", limiter.AuditOf(ref), page)
 		add(err)
 	}
-	_, err := s.ListEntities(ctx, "default", limiter.EntityFilter{}, page)
+	_, err := s.ListEvents(ctx, "default", limiter.AuditFilter{}, page)
+	add(err)
+	_, err = s.ListEntities(ctx, "default", limiter.EntityFilter{}, page)
 	add(err)
 	_, err = s.ListLimits(ctx, "default", limiter.LimitsFilter{}, page)
 	add(err)

@@ -2,6 +2,7 @@ package dynamo_test
 
 import (
 	"context"
+	"maps"
 	"slices"
 	"strings"
 	"sync"
@@ -43,13 +44,15 @@ func (w *watched) live(t *testing.T) int {
 	return len(w.shards(t))
 }
 
-// shards returns the items of the shards that give tokens.
+// shards returns the items of the shards that give tokens. It reads them without the lock: in a bubble
+// of synctest time stands still while a goroutine waits for a lock.
 func (w *watched) shards(t *testing.T) []map[string]types.AttributeValue {
 	t.Helper()
 	w.mu.Lock()
-	defer w.mu.Unlock()
+	keys := slices.Sorted(maps.Keys(w.keys))
+	w.mu.Unlock()
 	var live []map[string]types.AttributeValue
-	for pk := range w.keys {
+	for _, pk := range keys {
 		out, err := w.GetItem(t.Context(), &dynamodb.GetItemInput{TableName: aws.String("buckets"), Key: map[string]types.AttributeValue{
 			"PK": &types.AttributeValueMemberS{Value: pk}, "SK": &types.AttributeValueMemberS{Value: "#STATE"},
 		}})

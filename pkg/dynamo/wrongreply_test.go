@@ -132,7 +132,7 @@ func TestRepliesOfOtherBuckets(t *testing.T) {
 				if admitted > 100 || tt.refusal != (policy > 400) || !tt.refusal && (policy > 0 || admitted < 100) {
 					t.Errorf("%d calls were admitted of 100, and %d decided by policy", admitted, policy)
 				}
-				if text := log.String(); !strings.Contains(text, "a reply is not one of DynamoDB") || !strings.Contains(text, "BUCKET#hot#r#0") {
+				if text := log.String(); !strings.Contains(text, "a reply of the store is none to its call") || !strings.Contains(text, "BUCKET#hot#r#0") {
 					t.Errorf("the log does not have it:\n%s", text)
 				}
 				db.turn(false)

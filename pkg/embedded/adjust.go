@@ -42,7 +42,7 @@ func (b *balances) AdjustBucket(ctx context.Context, now time.Time, a limiter.Ad
 		}
 		return t.repeated(&out, first), err
 	}
-	if !out.Found || t.DryRun || t.Full(out.Booked) {
+	if !out.Found || t.DryRun || t.Unfit(out.Booked) {
 		return out, nil
 	}
 	if won, err := t.claim(now, out.Booked); err != nil || !won {
@@ -52,7 +52,7 @@ func (b *balances) AdjustBucket(ctx context.Context, now time.Time, a limiter.Ad
 	switch {
 	case err != nil && done: // made in memory
 		return limiter.Adjusted{}, fmt.Errorf("%w: %w", limiter.ErrUncertain, err)
-	case err != nil, t.Full(out.Booked): // the bucket was filled after it was read
+	case err != nil, t.Unfit(out.Booked): // the room went after it was read
 		t.unclaim()
 	}
 	if err != nil {
@@ -162,10 +162,9 @@ func (t *adjustment) repeated(out *limiter.Adjusted, first *limiter.FirstAdjustm
 }
 
 // settle records the bookings in the mark of a Once, and has it written with the balance. A booking
-// differs from the expected one where a request used the bucket in between. Without a booking there
-// is no mark. The shard must be locked.
+// differs from the expected one where a request used the bucket in between. The shard must be locked.
 func (t *adjustment) settle(b *bucket, booked []limiter.Booking) {
-	if t.Once == "" || t.Full(booked) {
+	if t.Once == "" {
 		return
 	}
 	t.balances.settlements.rewrite(&t.once, t.once.Owner[:len(rand.Text())]+t.OnceRecord(booked))
@@ -212,24 +211,52 @@ func (t *adjustment) read(now int64) (out limiter.Adjusted, err error) {
 	if err != nil || b == nil {
 		return out, err
 	}
-	out.Found, out.Before = true, b.state(t.Bucket, now)
 	t.limits, t.generation = b.limits, b.generation
 	spends, err := t.spends(b, now)
+	return t.expected(b, spends, now), err
+}
+
+// expected returns the outcome of spends of the adjustment. The shard must be locked.
+func (t *adjustment) expected(b *bucket, spends []limiter.Spend, now int64) limiter.Adjusted {
+	out := limiter.Adjusted{Found: true, Before: b.state(t.Bucket, now)}
 	out.After = out.Before
 	out.After.Limits = slices.Clone(out.Before.Limits)
 	for i := range spends {
 		sp, of := &spends[i], &out.After.Limits[b.limits.Find(spends[i].Limit)]
-		of.Tokens = min(of.Tokens+sp.Refund, of.Limit.Params().Capacity)
+		of.Tokens += sp.Refund + t.extra(sp)
 		of.Tokens -= min(sp.Charge, max(of.Tokens-of.Limit.DebtFloor(), 0))
 	}
 	out.Booked = t.Booked(&out.Before, &out.After)
-	if t.Full(out.Booked) {
+	if t.Unfit(out.Booked) {
 		out.After = out.Before
 	}
-	return out, err
+	return out
 }
 
-// spends returns the charges and refunds of the limits of a bucket.
+// extra returns the millitokens that the adjustment adds beside the refund of a spend, above the capacity.
+func (t *adjustment) extra(sp *limiter.Spend) int64 {
+	if t.Kind != limiter.AdjustTopUp || t.Excess != limiter.ExcessKept {
+		return 0
+	}
+	return t.Tokens - sp.Refund
+}
+
+// raise adds the millitokens above the capacity, after the refunds.
+func (t *adjustment) raise(b *bucket, spends []limiter.Spend, now int64) error {
+	for i := range spends {
+		if extra := t.extra(&spends[i]); extra > 0 {
+			k := b.limits.Find(spends[i].Limit)
+			raised, err := t.Raised(b.limits.At(k), b.limits.Params(k), *b.balance(k), extra, now)
+			if err != nil { // impossible: spends refuses it
+				return err
+			}
+			*b.balance(k) = raised
+		}
+	}
+	return nil
+}
+
+// spends returns the charges and refunds of the limits of a bucket. A refund has its room.
 func (t *adjustment) spends(b *bucket, now int64) ([]limiter.Spend, error) {
 	var all []limiter.Spend
 	for i := range b.limits.Len() {
@@ -239,17 +266,24 @@ func (t *adjustment) spends(b *bucket, now int64) ([]limiter.Spend, error) {
 		}
 		p := b.limits.Params(i)
 		tokens := b.balance(i).Refill(p, now).Tokens
+		room := max(p.Capacity-tokens, 0)
 		sp := limiter.Spend{Limit: l.Name}
 		switch t.Kind {
 		case limiter.AdjustReset:
-			sp.Refund = p.Capacity - tokens
+			sp.Refund = room
 		case limiter.AdjustSet:
-			if t.Tokens > p.Capacity {
-				return nil, fmt.Errorf("%w: limit %s holds at most %d tokens", limiter.ErrInvalid, l.Name, l.Capacity)
+			target, err := t.Target(l)
+			if err != nil {
+				return nil, err
 			}
-			sp.Refund, sp.Charge = max(t.Tokens-tokens, 0), max(tokens-t.Tokens, 0)
+			sp.Refund, sp.Charge = max(target-tokens, 0), max(tokens-target, 0)
 		case limiter.AdjustTopUp:
-			sp.Refund = t.Tokens
+			sp.Refund = min(t.Tokens, room)
+			if t.Excess == limiter.ExcessKept {
+				if _, err := t.Raised(l, p, *b.balance(i), t.Tokens, now); err != nil {
+					return nil, err
+				}
+			}
 		case limiter.AdjustTakeOut:
 			sp.Charge = t.Tokens
 		}
@@ -284,7 +318,9 @@ func (t *adjustment) try(now int64, out *limiter.Adjusted) (done bool, wait *bat
 	if err != nil {
 		return false, nil, err
 	}
-	out.Before = b.state(t.Bucket, now)
+	if *out = t.expected(b, op.Spends, now); t.Unfit(out.Booked) {
+		return true, nil, nil
+	}
 	b.prepare(&op, now)
 	if t.balances.disk == nil {
 		b.finish(&op, true)
@@ -293,6 +329,9 @@ func (t *adjustment) try(now int64, out *limiter.Adjusted) (done bool, wait *bat
 		if !done {
 			return false, wait, nil
 		}
+	}
+	if err := t.raise(b, op.Spends, now); err != nil {
+		return false, nil, err
 	}
 	if t.Kind == limiter.AdjustReset {
 		t.renew(b, now)
@@ -334,7 +373,7 @@ func (t *adjustment) account(sh *shard, b *bucket, op *limiter.Op, now int64) (w
 // renew drops the use that a reset bucket has beside its balances.
 func (t *adjustment) renew(b *bucket, now int64) {
 	for i := range b.limits.Len() {
-		if name := b.limits.At(i).Name; !b.limits.Unlimited(i) && (t.Limit == "" || t.Limit == name) {
+		if name := b.limits.At(i).Name; !b.limits.Unlimited(i) && (t.Limit == "" || t.Limit == name) && b.balance(i).Extra() == 0 {
 			*b.balance(i) = tokenbucket.Full(b.limits.Params(i), max(now, b.balance(i).Refilled))
 		}
 	}

@@ -69,7 +69,7 @@ func TestFirstAdjustmentOutlivesARestart(t *testing.T) {
 	s := openTest(t, dir, Config{Now: func() time.Time { return now }})
 	op := opOf("e", limitsOf(t, limiter.PerDay("l", 100)), 40)
 	mustTake(t, s, now, true, op)
-	a := limiter.Adjustment{Bucket: op.Bucket, Kind: limiter.AdjustTopUp, Tokens: 50_000, Once: "invoice"}
+	a := limiter.Adjustment{Bucket: op.Bucket, Kind: limiter.AdjustTopUp, Tokens: 50_000, Excess: limiter.ExcessCut, Once: "invoice"}
 	if out, err := s.AdjustBucket(t.Context(), now, a); err != nil || out.Repeated {
 		t.Fatalf("%+v, %v", out, err)
 	}
@@ -94,7 +94,7 @@ func TestMarksAreRevised(t *testing.T) {
 			b := s.balances
 			op := opOf(between, limitsOf(t, limiter.PerDay("l", 100)), 40)
 			mustTake(t, s, now, true, op)
-			a := &adjustment{Adjustment: limiter.Adjustment{Bucket: op.Bucket, Kind: limiter.AdjustTopUp, Tokens: 50_000, Once: between}, balances: b, hash: b.table.hash(&op.Bucket)}
+			a := &adjustment{Adjustment: limiter.Adjustment{Bucket: op.Bucket, Kind: limiter.AdjustTopUp, Tokens: 50_000, Excess: limiter.ExcessCut, Once: between}, balances: b, hash: b.table.hash(&op.Bucket)}
 			out, err := a.read(now.UnixMilli())
 			if err != nil || out.Booked[0].Tokens != 40_000 {
 				t.Fatalf("%+v, %v; want 40 foreseen", out, err)
@@ -113,7 +113,7 @@ func TestMarksAreRevised(t *testing.T) {
 			if _, err := a.make(t.Context(), now.UnixMilli(), &out); err != nil || out.Booked[0].Tokens != booked {
 				t.Fatalf("%s, %s: %+v, %v; want %d booked", name, between, out, err, booked)
 			}
-			if a.Full(out.Booked) {
+			if a.Unfit(out.Booked) {
 				a.unclaim()
 			}
 			first, found, err := a.first(now)

@@ -30,7 +30,7 @@ func collect[V any](t *testing.T, all iter.Seq2[V, error]) []V {
 // eventsOf returns the newest events of a subject, the newest first.
 func eventsOf(t *testing.T, s *Store, namespace string, subject limiter.Ref) []limiter.AuditEvent {
 	t.Helper()
-	page, err := s.ListEvents(t.Context(), namespace, subject, limiter.Page{Size: limiter.MaxPage})
+	page, err := s.ListEvents(t.Context(), namespace, limiter.AuditOf(subject), limiter.Page{Size: limiter.MaxPage})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -89,7 +89,7 @@ func TestAuditEvents(t *testing.T) {
 		t.Errorf("version %d, want 1", stored.Version)
 	}
 	must(s.Close(ctx))
-	if _, err := s.ListEvents(ctx, ns, entity, limiter.Page{}); !errors.Is(err, limiter.ErrClosed) {
+	if _, err := s.ListEvents(ctx, ns, limiter.AuditOf(entity), limiter.Page{}); !errors.Is(err, limiter.ErrClosed) {
 		t.Errorf("after Close: %v, want ErrClosed", err)
 	}
 }
@@ -169,5 +169,30 @@ func TestOldEventsAreSwept(t *testing.T) {
 		if len(got) != 91 || got[90].Generation != 10 {
 			t.Errorf("namespace %s: %d events from generation %d on, want 91 from 10", ns, len(got), got[0].Generation)
 		}
+	}
+}
+
+// A page reads at most auditScan events, and the next one goes on.
+func TestAPageOfEventsIsBounded(t *testing.T) {
+	l := newNode(t)
+	changes := make([]change, 0, 3*(auditScan+10))
+	for i := range auditScan + 10 {
+		e := edit{namespace: "default", generation: uint64(i + 1), by: limiter.WithPrincipal(t.Context(), "others")}
+		if i == 0 {
+			e.by = limiter.WithPrincipal(t.Context(), "first")
+		}
+		e.audit(limiter.ActionPutLimits, limiter.SystemLimitsRef(), "")
+		changes = append(changes, e.changes(l.now)...)
+	}
+	l.disk.ask(changes...)
+	l.write()
+	f := limiter.AuditFilter{Principal: "first"}
+	page, err := l.store.ListEvents(t.Context(), "default", f, limiter.Page{Size: 5})
+	if err != nil || len(page.Items) != 0 || page.Next == "" {
+		t.Fatalf("%d events, next %q, %v; want a cursor alone", len(page.Items), page.Next, err)
+	}
+	page, err = l.store.ListEvents(t.Context(), "default", f, limiter.Page{Size: 5, After: page.Next})
+	if err != nil || len(page.Items) != 1 || page.Next != "" {
+		t.Errorf("the next page has %d events, next %q, %v; want the first event of all", len(page.Items), page.Next, err)
 	}
 }

@@ -74,7 +74,7 @@ func readBalance(r *recordReader) tokenbucket.Bucket {
 		Tokens:    r.Int(-tokenbucket.MaxAmount, tokenbucket.MaxAmount),
 		Remainder: r.Int(0, tokenbucket.MaxPeriod),
 		Refilled:  r.Int(math.MinInt64, math.MaxInt64),
-		Carried:   r.Int(0, tokenbucket.MaxCapacity),
+		Carried:   r.Int(-tokenbucket.MaxAmount, tokenbucket.MaxCapacity),
 	}
 }
 

@@ -102,7 +102,7 @@ func (c *catalog) change(ctx context.Context, namespace string, fn func(*edit) e
 	if c.closed.Load() {
 		return limiter.ErrClosed
 	}
-	e := edit{set: &c.recordSet, namespace: strings.Clone(namespace), generation: c.generation.Load() + 1, principal: strings.Clone(limiter.PrincipalFrom(ctx))}
+	e := edit{set: &c.recordSet, namespace: strings.Clone(namespace), generation: c.generation.Load() + 1, by: ctx}
 	if err := fn(&e); err != nil {
 		return err
 	}

@@ -51,6 +51,14 @@ func TestDurableControl(t *testing.T) {
 	storetest.RunControl(t, func(t *testing.T) storetest.ControlStore { return withFile(t) })
 }
 
+func TestExpiredEvents(t *testing.T) {
+	s, err := embedded.Open(t.TempDir(), embedded.Config{AuditRetention: time.Nanosecond})
+	if err != nil {
+		t.Fatal(err)
+	}
+	storetest.RunExpiry(t, s)
+}
+
 func TestBuckets(t *testing.T) {
 	storetest.RunBuckets(t, func(t *testing.T) storetest.BucketStore { return inMemory(t) })
 }

@@ -25,13 +25,8 @@ func (d *directory) ListLimits(ctx context.Context, namespace string, f limiter.
 }
 
 // ListDisabled implements limiter.Directory, in the order of ListLimits, with entities last.
-func (d *directory) ListDisabled(ctx context.Context, namespace string, p limiter.Page) (limiter.PageOf[limiter.Ref], error) {
-	found, err := d.list(ctx, namespace, p, func(_ limiter.Ref, r limiter.Record) bool { return r.Disabled })
-	page := limiter.PageOf[limiter.Ref]{Next: found.Next}
-	for _, stored := range found.Items {
-		page.Items = append(page.Items, stored.Ref)
-	}
-	return page, err
+func (d *directory) ListDisabled(ctx context.Context, namespace string, p limiter.Page) (limiter.PageOf[limiter.Stored], error) {
+	return d.list(ctx, namespace, p, func(_ limiter.Ref, r limiter.Record) bool { return r.Disabled })
 }
 
 // Get implements limiter.Directory.

@@ -1,6 +1,7 @@
 package embedded
 
 import (
+	"context"
 	"fmt"
 	"maps"
 	"strings"
@@ -13,7 +14,7 @@ import (
 type edit struct {
 	set        *recordSet // as before the edit
 	namespace  string
-	principal  string
+	by         context.Context //nolint:containedctx // of the call that makes the change: its principal and reason
 	generation uint64
 	puts       []put
 
@@ -47,7 +48,7 @@ func (e *edit) amend(now time.Time, asked limiter.Edit) (limiter.Edited, error) 
 	ref := asked.Ref
 	ref.Entity, ref.Resource = strings.Clone(ref.Entity), strings.Clone(ref.Resource)
 	before := e.get(ref)
-	after, err := asked.Apply(now, e.get(limiter.SystemLimitsRef()).State, before)
+	after, err := asked.Apply(e.by, now, e.get(limiter.SystemLimitsRef()).State, before)
 	if err != nil {
 		return limiter.Edited{}, err
 	}
@@ -100,7 +101,7 @@ func (e *edit) entity(now time.Time, before, after limiter.Record) (limiter.Reco
 // deleteEntity deletes an entity and its limits, and returns the number of these limits.
 func (e *edit) deleteEntity(ref limiter.Ref) int {
 	e.before = e.get(ref)
-	e.after = limiter.Record{Disabled: e.before.Disabled}
+	e.after = limiter.Record{Disabled: e.before.Disabled, Disabling: e.before.Disabling}
 	e.put(ref, e.after)
 	limits := e.set.refs(e.namespace, func(r limiter.Ref, _ limiter.Record) bool {
 		return r.Kind == limiter.RefEntityLimits && r.Entity == ref.Entity

@@ -25,8 +25,11 @@ func (e *edit) changes(now time.Time) []change {
 	}
 	event := limiter.AuditEvent{
 		ID: limiter.AuditID(now, e.generation), Time: now.UTC().Truncate(time.Millisecond),
-		Principal: e.principal, Action: e.action, Subject: e.subject, Generation: e.generation, Detail: e.detail,
+		Action: e.action, Subject: e.subject, Generation: e.generation, Detail: e.detail,
 		Before: e.before, After: e.after,
+	}
+	if e.by != nil {
+		event.Principal, event.Reason = limiter.PrincipalFrom(e.by), limiter.ReasonFrom(e.by)
 	}
 	value := appendEvent(nil, &event)
 	return append(all,

@@ -49,7 +49,16 @@ func (c *contents) lower(to *contents, carry bool, now int64) (lowered bool) {
 			most, under = has.Refill(was.Params(), now), was.Params()
 		}
 		tokens := min(is.Tokens, most.Tokens)
+		if extra := tokens - p.Capacity; extra > 0 {
+			if tokens < is.Tokens {
+				*t, lowered = tokenbucket.Bucket{Tokens: tokens, Refilled: is.Refilled, Carried: -extra}, true
+			}
+			return
+		}
 		use := max(is.Use(p, now), most.Use(under, now), p.Capacity-tokens)
+		if p.Amount == 0 && under.Amount == 0 {
+			tokens = max(p.Capacity-use, -tokenbucket.MaxAmount) // as Reparameterize does
+		}
 		if carried := tokens + use - p.Capacity; tokens < is.Tokens || carried > is.Carried {
 			*t = tokenbucket.Bucket{Tokens: tokens, Refilled: is.Refilled, Carried: min(carried, tokenbucket.MaxCapacity)}
 			lowered = true

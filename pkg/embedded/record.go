@@ -16,14 +16,16 @@ import (
 //	key    namespace, with its length before it; kind, 1 byte; entity and resource, each
 //	       with its length before it
 //	value  version; flags; state of the namespace, and since when, Unix ms, 0 while it is
-//	       active; policy; limits; budgets; fields of the entity, if the flag is set
+//	       active; since when it is disabled, Unix ms, by which principal, and the reason, if
+//	       the flag is set; policy; limits; budgets; fields of the entity, if the flag is set
 const recordVersion = 1
 
 // Flags of a record.
 const (
-	flagDisabled = 1
-	flagEntity   = 2
-	flagAlone    = 4
+	flagDisabled  = 1
+	flagEntity    = 2
+	flagAlone     = 4
+	flagDisabling = 8
 )
 
 // recordID names a record of the catalog.
@@ -40,11 +42,14 @@ func (k recordID) Identity() []byte {
 
 // appendRecord appends the value of a record.
 func appendRecord(buf []byte, r limiter.Record) []byte {
-	flags, since := byteOf(r.Disabled)*flagDisabled|byteOf(r.Entity != nil)*flagEntity|byteOf(r.Alone)*flagAlone, int64(0)
+	flags, since := byteOf(r.Disabled)*flagDisabled|byteOf(r.Entity != nil)*flagEntity|byteOf(r.Alone)*flagAlone|byteOf(r.Disabling != nil)*flagDisabling, int64(0)
 	if r.State != limiter.NamespaceActive {
 		since = r.Since.UnixMilli()
 	}
 	buf = binary.AppendVarint(append(buf, recordVersion, flags, byte(r.State)), since)
+	if d := r.Disabling; d != nil {
+		buf = appendText(appendText(binary.AppendVarint(buf, d.Since.UnixMilli()), d.By), d.Reason)
+	}
 	buf = append(buf, byte(r.OnUnavailable))
 	buf = appendBudgets(appendLimits(buf, r.Limits), r.Budgets)
 	if r.Entity == nil {
@@ -86,13 +91,17 @@ func parseRecord(key, value []byte) (recordID, limiter.Record, error) {
 func parseValue(ref limiter.Ref, value []byte) (limiter.Record, bool) {
 	r := &recordReader{Rest: value}
 	r.version(recordVersion)
-	flags := r.Byte(flagDisabled | flagEntity | flagAlone)
+	flags := r.Byte(flagDisabled | flagEntity | flagAlone | flagDisabling)
 	out := limiter.Record{Disabled: flags&flagDisabled != 0, Alone: flags&flagAlone != 0, State: limiter.NamespaceState(r.Byte(byte(limiter.NamespacePurged)))}
 	since, active := r.Int(math.MinInt64, math.MaxInt64), out.State == limiter.NamespaceActive
 	if !active {
 		out.Since = time.UnixMilli(since).UTC()
 	}
 	r.Failed = r.Failed || active && since != 0 || !active && ref.Kind != limiter.RefSystemLimits
+	if flags&flagDisabling != 0 {
+		r.Failed = r.Failed || !out.Disabled
+		out.Disabling = &limiter.Disabling{Since: time.UnixMilli(r.Int(math.MinInt64, math.MaxInt64)).UTC(), By: r.Text(), Reason: r.Text()}
+	}
 	out.OnUnavailable = limiter.Policy(r.Byte(byte(limiter.Local)))
 	out.Limits = r.someLimits()
 	out.Budgets = r.budgets(out.Limits)

@@ -21,7 +21,7 @@ func auditKey(namespace string, at time.Time, generation uint64) []byte {
 func auditPrefix(namespace string) []byte { return appendText(nil, limiter.ShortName(namespace)) }
 
 // An event's value: version; time, Unix ms; action; kind, entity and resource of the subject;
-// generation; detail; principal; the records before and after. Each of these is a value with its
+// generation; detail; principal; reason; the records before and after. Each of these is a value with its
 // length before it, where length 0 means no record. Names are any bytes, so it is not JSON.
 const eventVersion = 1
 
@@ -31,7 +31,7 @@ func appendEvent(buf []byte, e *limiter.AuditEvent) []byte {
 	buf = append(appendText(buf, e.Action), byte(e.Subject.Kind))
 	buf = appendText(appendText(buf, e.Subject.Entity), e.Subject.Resource)
 	buf = appendText(binary.AppendUvarint(buf, e.Generation), e.Detail)
-	buf = appendText(buf, e.Principal)
+	buf = appendText(appendText(buf, e.Principal), e.Reason)
 	for _, r := range []limiter.Record{e.Before, e.After} {
 		var value []byte
 		if !r.Empty() {
@@ -49,7 +49,7 @@ func parseEvent(value []byte) (limiter.AuditEvent, error) {
 	e := limiter.AuditEvent{Time: time.UnixMilli(r.Int(math.MinInt64, math.MaxInt64)).UTC(), Action: r.Text()}
 	e.Subject.Kind = limiter.RefKind(r.Byte(byte(limiter.RefSystemLimits)))
 	e.Subject.Entity, e.Subject.Resource = r.Text(), r.Text()
-	e.Generation, e.Detail, e.Principal = r.Uint(), r.Text(), r.Text()
+	e.Generation, e.Detail, e.Principal, e.Reason = r.Uint(), r.Text(), r.Text(), r.Text()
 	e.ID = limiter.AuditID(e.Time, e.Generation)
 	e.Before, e.After = r.record(e.Subject), r.record(e.Subject)
 	if r.Failed || len(r.Rest) > 0 {

@@ -67,6 +67,12 @@ func someBudgets(t *rapid.T, limits *limiter.Limits) *limiter.Budgets {
 func TestRecordsComeBack(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		k, want := anyRecord(t)
+		if want.Disabled && rapid.Bool().Draw(t, "recorded") {
+			want.Disabling = &limiter.Disabling{
+				Since: time.UnixMilli(rapid.Int64Range(-1<<40, 1<<42).Draw(t, "disabled since")).UTC(),
+				By:    recordtest.Names().Draw(t, "by"), Reason: recordtest.Names().Draw(t, "reason"),
+			}
+		}
 		key, head := keyOf(k.Identity())
 		value := appendRecord(head, want)
 		gotKey, got, err := parseRecord(key, value)
@@ -93,7 +99,7 @@ func TestEventsComeBack(t *testing.T) {
 			Subject: limiter.Ref{Kind: limiter.RefKind(rapid.ByteRange(0, byte(limiter.RefSystemLimits)).Draw(t, "kind")), Entity: recordtest.Names().Draw(t, "entity"), Resource: recordtest.Names().Draw(t, "resource")},
 		}
 		want.ID = limiter.AuditID(want.Time, want.Generation)
-		want.Principal = recordtest.Names().Draw(t, "principal")
+		want.Principal, want.Reason = recordtest.Names().Draw(t, "principal"), recordtest.Names().Draw(t, "reason")
 		if want.Subject.Kind == limiter.RefEntity {
 			want.Before.Entity = &limiter.Entity{ID: want.Subject.Entity, Name: recordtest.Names().Draw(t, "name"), CreatedAt: want.Time, Version: 7}
 		} else {

@@ -15,12 +15,8 @@ import (
 	"github.com/ratelimit/ratelimit/pkg/limiter"
 )
 
-const (
-	// receivedName is the directory, inside that of the store, of a backup that is being restored.
-	receivedName = ".restoring"
-	// actionRestore is the action of the audit event of a restore.
-	actionRestore = "store.restore"
-)
+// receivedName is the directory, inside that of the store, of a backup that is being restored.
+const receivedName = ".restoring"
 
 // restorer restores backups into a running store.
 type restorer struct {
@@ -120,8 +116,8 @@ func (r *restorer) replace(ctx context.Context, from *datafile.Tx) error {
 	if err != nil {
 		return err
 	}
-	e := edit{set: &c.recordSet, namespace: limiter.DefaultNamespace, generation: max(c.generation.Load(), b.catalog.generation.Load()) + 1}
-	e.audit(actionRestore, limiter.SystemLimitsRef(), fmt.Sprintf("%d entities and limits", len(b.catalog.records)))
+	e := edit{set: &c.recordSet, by: ctx, namespace: limiter.DefaultNamespace, generation: max(c.generation.Load(), b.catalog.generation.Load()) + 1}
+	e.audit(limiter.ActionRestore, limiter.SystemLimitsRef(), fmt.Sprintf("%d entities and limits", len(b.catalog.records)))
 	changes := append(r.unite(&b.settlements.marks), e.changes(now)...)
 	r.disk.moving.Lock()
 	defer r.disk.moving.Unlock()

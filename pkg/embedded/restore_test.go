@@ -129,7 +129,7 @@ func TestRestoreWhileServing(t *testing.T) {
 		if diff := cmp.Diff([]string{limiter.ActionPutLimits}, actions(t, s, limiter.EntityRef("ada"))); diff != "" {
 			t.Errorf("audit of ada (-want +got):\n%s", diff)
 		}
-		if diff := cmp.Diff([]string{actionRestore}, actions(t, s, limiter.SystemLimitsRef())); diff != "" {
+		if diff := cmp.Diff([]string{limiter.ActionRestore}, actions(t, s, limiter.SystemLimitsRef())); diff != "" {
 			t.Errorf("audit of the system (-want +got):\n%s", diff)
 		}
 		for entity, want := range map[string]int64{"less in memory": 4, "less in the backup": 3, "only in the backup": 6, "only in memory": 7} {

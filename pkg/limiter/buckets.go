@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -25,13 +26,16 @@ type Buckets interface {
 	// of other replicas, and of leases, within 5 s. After [ErrUncertain] or [ErrUnavailable] an
 	// adjustment with a Once may be repeated. It is then made at most once, and perhaps not at all.
 	//
-	// A top-up without any room is not made: it leaves no event, and does not use its Once. An
+	// A top-up that its Excess refuses is not made: it leaves no event, and does not use its Once. An
 	// adjustment with the Once of an earlier one is not made either, and returns the earlier one,
 	// also if the bucket is gone. A dry run makes every check, and changes nothing. If the result
 	// depends on leases, a dry run assumes full leases.
 	//
-	// After a reset or a set no more is admitted than the new balance and the refill since. A
-	// top-up raises the bound of each interval that contains it by its amount, and a take-out
+	// After a reset or a set no more is admitted than the new balance and the refill since. An extra
+	// of [ExcessKept] is above the capacity: requests use it first, refill leaves it, tokens given back add
+	// to it, a change of the limit keeps it, and it ends with the window of a quota.
+	//
+	// A top-up raises the bound of each interval that contains it by its amount, and a take-out
 	// raises none. Tokens that earlier requests return later count as refunds.
 	AdjustBucket(ctx context.Context, now time.Time, a Adjustment) (Adjusted, error)
 }
@@ -78,8 +82,39 @@ type Adjustment struct {
 	Limit  string // one limit of the bucket; "" = all of them
 	Kind   AdjustKind
 	Tokens int64  // millitokens; not of AdjustReset
+	Excess Excess // of AdjustTopUp alone
 	Once   string // one adjustment with this Once is made in a day
 	DryRun bool
+	// Limits are those in force, where the caller knows them; nil = those of the bucket. The bucket may be
+	// under the older ones of its last request.
+	Limits *Limits
+}
+
+// Target returns the millitokens to which AdjustSet sets a limit of the bucket. A limit without refill is set so
+// that the balance is the wanted one under the limits in force. The errors wrap [ErrInvalid].
+func (a *Adjustment) Target(l Limit) (int64, error) {
+	inForce := l
+	if i := a.Limits.Find(l.Name); i >= 0 && l.RefillAmount == 0 {
+		inForce = a.Limits.At(i)
+	}
+	if a.Tokens > inForce.Capacity*Milli {
+		return 0, fmt.Errorf("%w: limit %s holds at most %d tokens; a top-up can have more", ErrInvalid, l.Name, inForce.Capacity)
+	}
+	return a.Tokens + (l.Capacity-inForce.Capacity)*Milli, nil
+}
+
+// Raised returns a bucket of a limit with millitokens of a top-up, also above the capacity. Requests use
+// the extra first, and it does not refill, see [tokenbucket.Bucket.TopUp]. The errors wrap [ErrInvalid].
+func (a *Adjustment) Raised(l Limit, p tokenbucket.Params, b tokenbucket.Bucket, millitokens, now int64) (tokenbucket.Bucket, error) {
+	raised, ok := b.TopUp(p, millitokens, now)
+	switch {
+	case ok:
+		return raised, nil
+	case b.Carried > 0:
+		return b, fmt.Errorf("%w: limit %s was lowered while it was in use, and cannot have tokens above its capacity before refill has made up for that use", ErrInvalid, l.Name)
+	default:
+		return b, fmt.Errorf("%w: limit %s would have more than %d tokens", ErrInvalid, l.Name, int64(tokenbucket.MaxAmount/Milli))
+	}
 }
 
 // AdjustKind is a kind of adjustment.
@@ -87,10 +122,20 @@ type AdjustKind uint8
 
 // The kinds of adjustments.
 const (
-	AdjustReset   AdjustKind = iota // full, as if it was never used
-	AdjustSet                       // to so many tokens, 0 to the capacity of every limit
-	AdjustTopUp                     // so many tokens more, up to the capacity
+	AdjustReset   AdjustKind = iota // full; an extra above the capacity stays
+	AdjustSet                       // to so many tokens, 0 to the capacity of every limit; an extra goes
+	AdjustTopUp                     // so many tokens more, see Excess
 	AdjustTakeOut                   // so many tokens fewer, down to the debt floor
+)
+
+// Excess is the treatment of the part of a top-up for which the capacity has no room.
+type Excess uint8
+
+// The treatments of the excess of a top-up.
+const (
+	ExcessRefused Excess = iota // the top-up is not made, of any limit
+	ExcessCut                   // it is left out; a top-up without any room is not made
+	ExcessKept                  // it is an extra above the capacity, see Raised
 )
 
 // The actions of audit events of buckets, by kind of adjustment.
@@ -112,16 +157,18 @@ const OnceAge = 24 * time.Hour
 // MaxOnce is the greatest length of an Adjustment.Once in bytes.
 const MaxOnce = 256
 
-// Check refuses, with [ErrInvalid], a kind that does not exist, an amount out of range, and a
-// Once that is too long.
+// Check refuses, with [ErrInvalid], a kind or an excess that does not exist, an amount out of range,
+// and a Once that is too long.
 func (a Adjustment) Check() error {
 	switch {
 	case a.Kind > AdjustTakeOut:
 		return fmt.Errorf("%w: there is no adjustment of kind %d", ErrInvalid, a.Kind)
+	case a.Excess > ExcessKept || a.Kind != AdjustTopUp && a.Excess != ExcessRefused:
+		return fmt.Errorf("%w: there is no excess %d of an adjustment of kind %d", ErrInvalid, a.Excess, a.Kind)
 	case a.Kind == AdjustReset && a.Tokens != 0:
 		return fmt.Errorf("%w: a reset takes no amount", ErrInvalid)
 	case a.Tokens < 0 || a.Tokens > tokenbucket.MaxAmount:
-		return fmt.Errorf("%w: the amount is %s tokens; it must be 0 to %d", ErrInvalid, strings.TrimSuffix(tokensText(a.Tokens), ".000"), int64(tokenbucket.MaxAmount/tokenbucket.Milli))
+		return fmt.Errorf("%w: the amount is %s tokens; it must be 0 to %d", ErrInvalid, tokensText(a.Tokens), int64(tokenbucket.MaxAmount/tokenbucket.Milli))
 	case len(a.Once) > MaxOnce:
 		return fmt.Errorf("%w: the text of once has %d bytes; it must have at most %d", ErrInvalid, len(a.Once), MaxOnce)
 	}
@@ -134,8 +181,8 @@ type Adjusted struct {
 	Repeated bool // an adjustment with the same Once was made before, and this one was not
 	Before   BucketState
 	After    BucketState
-	// Booked is the changes of balances by limit, in the order of Before; in a dry run the expected
-	// ones.
+	// Booked is the changes of balances by limit, in the order of Before. In a dry run they are the
+	// expected ones, and of a top-up that is not made those that it would have with [ExcessCut].
 	Booked []Booking
 	// First is the earlier adjustment that a repeated one repeats; nil if the store does not have
 	// it.
@@ -159,9 +206,17 @@ func (a *Adjustment) Booked(before, after *BucketState) []Booking {
 	return all
 }
 
-// Full reports whether an adjustment is a top-up without any room, given its bookings.
-func (a *Adjustment) Full(booked []Booking) bool {
-	return a.Kind == AdjustTopUp && a.Tokens > 0 && !slices.ContainsFunc(booked, func(b Booking) bool { return b.Tokens > 0 })
+// Unfit reports whether an adjustment is a top-up that its Excess refuses, given the bookings that
+// it would have.
+func (a *Adjustment) Unfit(booked []Booking) bool {
+	switch {
+	case a.Kind != AdjustTopUp || a.Tokens == 0:
+		return false
+	case a.Excess == ExcessCut:
+		return !slices.ContainsFunc(booked, func(b Booking) bool { return b.Tokens > 0 })
+	default:
+		return slices.ContainsFunc(booked, func(b Booking) bool { return b.Tokens < a.Tokens })
+	}
 }
 
 // Cut returns the millitokens of a top-up or a take-out that a booking leaves out: above the
@@ -177,8 +232,8 @@ func (a *Adjustment) Cut(b Booking) int64 {
 	return 0
 }
 
-// Detail returns the text of the audit event of an adjustment: the limit, the amount, and the
-// balances that differ before and after it, as far as they are known.
+// Detail returns the text of the audit event of an adjustment: the limit, the amount, the
+// balances that differ before and after it, as far as they are known, and its Once.
 func (a *Adjustment) Detail(done *Adjusted) string {
 	limit := "every limit"
 	if a.Limit != "" {
@@ -194,14 +249,21 @@ func (a *Adjustment) Detail(done *Adjusted) string {
 			fmt.Fprintf(&text, "; %s from %s to %s", was.Limit.Name, tokensText(was.Tokens), tokensText(done.After.Limits[i].Tokens))
 		}
 	}
+	if a.Once != "" {
+		fmt.Fprintf(&text, "; once %q", a.Once)
+	}
 	return text.String()
 }
 
-// tokensText returns millitokens as tokens with three decimals.
+// tokensText returns millitokens as tokens with up to three decimals.
 func tokensText(millitokens int64) string {
 	sign := ""
 	if millitokens < 0 {
 		sign, millitokens = "-", -millitokens
 	}
-	return fmt.Sprintf("%s%d.%03d", sign, millitokens/Milli, millitokens%Milli)
+	text := strconv.FormatInt(millitokens/Milli, 10)
+	if rest := millitokens % Milli; rest > 0 {
+		text += strings.TrimRight(fmt.Sprintf(".%03d", rest), "0")
+	}
+	return sign + text
 }

@@ -16,8 +16,8 @@ import (
 type Calendar struct {
 	Unit CalendarUnit
 	Zone string // of the IANA Time Zone Database, such as "Europe/Berlin"; "" = UTC. Hours have none
-	// Anchor is the first day: of weeks 1 (Monday) to 7; of months 1 to 31, or the last day of a
-	// shorter month. 0 = 1. Hours and days have none.
+	// Anchor is the first day: of weeks 2 (Tuesday) to 7; of months 2 to 31, or the last day of a
+	// shorter month. 0 = Monday, or the first of a month. Hours and days have none.
 	Anchor int
 	// MaxTime is the longest time of a request in flight: MinInFlight to MaxInFlight, whole seconds.
 	// 0 of a quota. Windows are as long, and follow one another from 1970 on.
@@ -68,7 +68,7 @@ func (u CalendarUnit) ParseAnchor(text string) (int, error) {
 	switch n, err := strconv.Atoi(text); {
 	case u == CalendarWeek:
 		if i := slices.Index(weekdays(), strings.ToLower(text)); i >= 0 {
-			return i + 1, nil
+			return firstAnchor(i + 1), nil
 		}
 		return 0, fmt.Errorf("%w: a week begins on monday to sunday, not %.100q", ErrInvalid, text)
 	case u != CalendarMonth:
@@ -76,8 +76,16 @@ func (u CalendarUnit) ParseAnchor(text string) (int, error) {
 	case err != nil || n < 1 || n > 31:
 		return 0, fmt.Errorf("%w: a month begins on a day from 1 to 31, not %.100q; shorter months begin on their last day", ErrInvalid, text)
 	default:
-		return n, nil
+		return firstAnchor(n), nil
 	}
+}
+
+// firstAnchor returns the only form of an anchor: 0 for the first day.
+func firstAnchor(n int) int {
+	if n == 1 {
+		return 0
+	}
+	return n
 }
 
 // Validate returns the first error of the calendar, wrapping [ErrInvalid].
@@ -90,8 +98,8 @@ func (c Calendar) Validate() error {
 		return fmt.Errorf("%w: there is no unit %d of a calendar", ErrInvalid, c.Unit)
 	case c.Unit == NoCalendar && c != (Calendar{}):
 		return fmt.Errorf("%w: a zone and a first day are those of a quota", ErrInvalid)
-	case c.Anchor < 0 || c.Anchor > most[c.Unit]:
-		return fmt.Errorf("%w: the first day of a %v is %d; it must be 1 to %d", ErrInvalid, c.Unit, c.Anchor, most[c.Unit])
+	case c.Anchor < 0 || c.Anchor == 1 || c.Anchor > most[c.Unit]: // equal calendars have one form, and so one bucket
+		return fmt.Errorf("%w: the anchor of a %v is %d; it must be 2 to %d, or 0 for the first day", ErrInvalid, c.Unit, c.Anchor, most[c.Unit])
 	case c.Unit == CalendarHour && c.Zone != "":
 		return fmt.Errorf("%w: a quota for each hour has no zone: hours are those of UTC", ErrInvalid)
 	}
@@ -225,15 +233,38 @@ type windows struct {
 // newWindows returns the windows of a calendar, which must be valid.
 func newWindows(c Calendar) (*windows, error) {
 	zone, err := c.location()
+	return &windows{Calendar: c, zone: zone, hash: c.hash()}, err
+}
+
+// Of reports whether the window is one of a calendar.
+func (w Window) Of(c Calendar) bool { return w.Calendar == c.hash() }
+
+// hash tells windows of a calendar from those of others.
+func (c Calendar) hash() uint64 {
 	hash := fnv1a(c.String()) &^ inFlightWindow
 	if c.Unit == InFlight {
 		hash |= inFlightWindow
 	}
-	return &windows{Calendar: c, zone: zone, hash: hash}, err
+	return hash
 }
 
-// next returns the window after one of a limit in flight.
-func (w Window) next() Window { return Window{w.End, 2*w.End - w.Start, w.Calendar} }
+// unit returns the unit of the calendar of a quota's window. Daylight saving may make a day or a week an hour longer.
+func (w Window) unit() CalendarUnit {
+	const day = 24 * 60 * 60
+	switch length := w.End - w.Start; {
+	case length <= day/2:
+		return CalendarHour
+	case length <= 2*day:
+		return CalendarDay
+	case length <= 8*day:
+		return CalendarWeek
+	default:
+		return CalendarMonth
+	}
+}
+
+// Next returns the window after one of a limit in flight.
+func (w Window) Next() Window { return Window{w.End, 2*w.End - w.Start, w.Calendar} }
 
 // at returns the window with a time.
 func (s *windows) at(now time.Time) Window {

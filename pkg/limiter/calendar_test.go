@@ -35,7 +35,7 @@ func TestWindowsCoverTime(t *testing.T) {
 			c.Zone = rapid.SampledFrom(zones()).Draw(t, "zone")
 		}
 		most := map[CalendarUnit]int{CalendarWeek: 7, CalendarMonth: 31}
-		c.Anchor = rapid.IntRange(0, most[c.Unit]).Draw(t, "anchor")
+		c.Anchor = firstAnchor(rapid.IntRange(0, most[c.Unit]).Draw(t, "anchor"))
 		s := windowsOf(t, c)
 		at := time.Unix(rapid.Int64Range(946684800, 4102444800).Draw(t, "at"), 0) // 2000 to 2100
 		w := s.find(at.In(s.zone))
@@ -54,6 +54,18 @@ func TestWindowsCoverTime(t *testing.T) {
 			t.Fatalf("%v of %v: begins at %v, which is not the first instant of its date", c.Unit, c, first)
 		}
 	})
+}
+
+// Two calendars with the same windows are equal: limits of theirs share one bucket, in which both count.
+func TestCalendarHasOneForm(t *testing.T) {
+	for text, u := range map[string]CalendarUnit{"1": CalendarMonth, "Monday": CalendarWeek} {
+		if got, err := u.ParseAnchor(text); got != 0 || err != nil {
+			t.Errorf("%s of a %v: got %d, %v", text, u, got, err)
+		}
+		if err := (Calendar{Unit: u, Anchor: 1}).Validate(); err == nil {
+			t.Errorf("a %v has two forms", u)
+		}
+	}
 }
 
 func TestWindows(t *testing.T) {

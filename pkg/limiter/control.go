@@ -26,8 +26,8 @@ type Directory interface {
 	// GetNamespace returns a namespace, in any state, or [ErrNotFound] where it was never in use.
 	GetNamespace(ctx context.Context, name string) (Namespace, error)
 	// ListDisabled lists the disabled subjects: entities, resources as [ResourceLimitsRef], and
-	// the namespace as [SystemLimitsRef].
-	ListDisabled(ctx context.Context, namespace string, p Page) (PageOf[Ref], error)
+	// the namespace as [SystemLimitsRef]. Their records say since when.
+	ListDisabled(ctx context.Context, namespace string, p Page) (PageOf[Stored], error)
 	// Get returns the record of ref, an empty one where there is none. Unlike Read it brings
 	// no namespace into use.
 	Get(ctx context.Context, namespace string, ref Ref) (Record, error)

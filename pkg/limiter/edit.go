@@ -61,16 +61,16 @@ func ReplaceLimits(ref Ref, r Record) (change func(before Record) (after Record,
 	return func(Record) (Record, error) { return r, nil }, nil
 }
 
-// Apply returns the record that the edit makes at now of the one before, in a namespace in a state.
-// Stores call it. It returns the error of Change unchanged. It returns [ErrState] for an edit that
+// Apply returns the record that the edit makes at now of the one before, in a namespace in a state,
+// for the caller of a context. Stores call it. It returns the error of Change unchanged. It returns [ErrState] for an edit that
 // the state does not allow, and [ErrInvalid] for an invalid record or switch.
-func (e Edit) Apply(now time.Time, in NamespaceState, before Record) (after Record, err error) {
+func (e Edit) Apply(ctx context.Context, now time.Time, in NamespaceState, before Record) (after Record, err error) {
 	switch {
 	case in != NamespaceActive && e.Switch <= Enable:
 		err = in.refuses()
 	case e.Switch == Leave:
 		after, err = e.Change(before)
-		after.Disabled, after.State, after.Since = before.Disabled, before.State, before.Since
+		after.Disabled, after.Disabling, after.State, after.Since = before.Disabled, before.Disabling, before.State, before.Since
 	case e.Switch > EndPurge || e.Ref.Kind == RefEntityLimits || e.Switch.OfNamespace() && e.Ref.Kind != RefSystemLimits:
 		err = fmt.Errorf("%w: there is no switch %d of a record of kind %d", ErrInvalid, e.Switch, e.Ref.Kind)
 	case e.Switch.OfNamespace():
@@ -80,6 +80,12 @@ func (e Edit) Apply(now time.Time, in NamespaceState, before Record) (after Reco
 	default:
 		after = before
 		after.Disabled = e.Switch == Disable
+		switch {
+		case !after.Disabled:
+			after.Disabling = nil
+		case !before.Disabled: // else the first one counts
+			after.Disabling = disablingBy(ctx, now)
+		}
 	}
 	if err == nil {
 		err = after.Check(e.Ref)

@@ -9,9 +9,9 @@ func (sc *scratch) addOps(req *Request, i int, generation uint64) {
 	for j := range t.Consume {
 		c := &t.Consume[j]
 		b, n := lv.bucketOf(c.Limit)
+		elsewhere := lv.elsewhere(t, b, c.Limit)
 		switch {
-		case t.Tried && !b.own && lv.depth == 0 && t.Limits.Find(c.Limit) >= 0: // its limit in force is not in this bucket
-			continue
+		case elsewhere:
 		case n < 0:
 			lv.complete = lv.complete && b.zero(c.Limit) != nil
 		case !b.limits.Unlimited(n):
@@ -19,22 +19,35 @@ func (sc *scratch) addOps(req *Request, i int, generation uint64) {
 		}
 		for k := range lv.windows {
 			of := &lv.windows[k]
-			if b.followedBy(of) {
+			if b.followedBy(of) && !elsewhere {
 				sc.opOf(req, lv, of, generation).add(t, c.Limit, c.Amount)
 			}
-			if quota := lv.budgetIn(t, k, c.Limit); quota != "" && of.own == b.own {
+			if quota := lv.budgetIn(t, of, c.Limit); quota != "" {
 				sc.opOf(req, lv, of, generation).add(t, quota, c.Amount)
 			}
 		}
 	}
 }
 
-// budgetIn returns the name of the quota in a window's bucket that is a budget of a limit; "" for none, and
-// where the take names the quota itself.
-func (lv *level) budgetIn(t *Take, window int, limit string) string {
-	b := &lv.windows[window]
+// elsewhere reports whether a limit of a bucket is not to be tried, as the one in force is in another bucket.
+func (lv *level) elsewhere(t *Take, b *levelBucket, limit string) bool {
+	return t.Tried && lv.hidden(t, b, limit)
+}
+
+// hidden reports whether the take's own limits have the name of a limit of the ordinary bucket.
+func (lv *level) hidden(t *Take, b *levelBucket, limit string) bool {
+	return !b.own && lv.depth == 0 && t.Limits.Find(limit) >= 0
+}
+
+// budgetIn returns the name of the quota in a window's bucket that is a budget of a limit; "" for none. It is
+// none where the take names the quota itself, and where another bucket decides about the name.
+func (lv *level) budgetIn(t *Take, b *levelBucket, limit string) string {
 	for i := range b.limits.limits {
-		if name := b.limits.limits[i].Name; b.quotas.windows.BudgetOf(name) == limit && !t.consumes(name) {
+		name := b.limits.limits[i].Name
+		if b.quotas.windows.BudgetOf(name) != limit || t.consumes(name) || lv.elsewhere(t, b, name) {
+			continue
+		}
+		if at, _ := lv.bucketOf(name); at == b {
 			return name
 		}
 	}

@@ -114,6 +114,20 @@ func (l Limit) inWindow() Limit {
 	return Limit{Name: l.Name, Capacity: l.Capacity, RefillPeriod: neverPeriod, MaxDebt: l.MaxDebt}
 }
 
+// BudgetOf returns the name of the limit that this one is a budget of, see [Calendar.BudgetOf]; "" for none. A rate
+// of 0 with such a name is one too, of any unit: it leaves nothing.
+func (l Limit) BudgetOf() string {
+	if !l.AdmitsNothing() {
+		return l.Calendar.BudgetOf(l.Name)
+	}
+	for unit := CalendarHour; unit <= CalendarMonth; unit++ {
+		if of := (Calendar{Unit: unit}).BudgetOf(l.Name); of != "" {
+			return of
+		}
+	}
+	return ""
+}
+
 // AdmitsNothing reports whether the rate is 0.
 func (l Limit) AdmitsNothing() bool { return l.Capacity == 0 && !l.Unlimited }
 
@@ -280,6 +294,7 @@ type Limits struct {
 	params []tokenbucket.Params
 	hash   uint64
 	apart  bool // some are in no bucket that is for all time: a rate of 0, one with windows, or one that is tried
+	beside bool // some are asked beside one of another name: a budget, or one that is tried
 }
 
 // NewLimits returns the set of the given limits, at most [MaxLimits]. It refuses
@@ -299,6 +314,7 @@ func NewLimits(limits ...Limit) (*Limits, error) {
 		}
 		s.params[i] = l.Params()
 		s.apart = s.apart || l.AdmitsNothing() || l.Windowed() || TriedBeside(l.Name) != ""
+		s.beside = s.beside || l.BudgetOf() != "" || TriedBeside(l.Name) != ""
 	}
 	s.hash = hashLimits(s.limits)
 	return s, nil

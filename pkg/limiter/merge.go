@@ -46,6 +46,12 @@ func (p *places) addStored(r *Record, source Source) {
 	p.alone = p.alone || r.Alone && r.Limits.Len() > 0
 }
 
+// besides reports whether a place may have a limit that is asked beside one of another name: a budget, or one
+// that is tried.
+func (p *places) besides() bool {
+	return slices.ContainsFunc(p.all[:p.n], func(at place) bool { return at.limits.beside })
+}
+
 // addEntityResource adds the limits of a level's entity for its resource. r are the level's records.
 func (p *places) addEntityResource(file *StaticEntity, resource string, r []Record) {
 	p.addStored(&r[1], SourceEntity)
@@ -155,6 +161,7 @@ type mergeKey struct {
 	hashes  [maxPlaces]uint64
 	sources [maxPlaces]Source
 	given   string
+	only    bool
 }
 
 // maxMerges is how many of the latest merges are remembered, and at most twice as many in all.
@@ -180,7 +187,7 @@ func (m *merges) of(p *places, only bool, into *merged) {
 
 // several is of where the merge is none of the simple ones.
 func (m *merges) several(p *places, only bool) merged {
-	key := mergeKey{given: p.given}
+	key := mergeKey{given: p.given, only: only}
 	for i := range p.n {
 		key.hashes[i], key.sources[i] = p.all[i].limits.Hash(), p.all[i].source
 	}
@@ -214,11 +221,11 @@ func (p *places) merge(only bool) merged {
 	}
 	for _, at := range p.all[:p.n] {
 		for _, l := range at.limits.limits {
-			to := &inForce
+			to, named := &inForce, !only || last.limits.Find(l.Name) >= 0
 			if of := TriedBeside(l.Name); of != "" {
-				to, l.Name = &tried, of
+				to, l.Name, named = &tried, of, named || last.limits.Find(of) >= 0
 			}
-			if !only || last.limits.Find(l.Name) >= 0 {
+			if named {
 				to.add(l, at.source)
 			}
 		}

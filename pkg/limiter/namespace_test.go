@@ -24,7 +24,7 @@ func TestStatesOfNamespaces(t *testing.T) {
 	} {
 		for from := NamespaceActive; from <= NamespacePurged; from++ {
 			before := Record{Limits: limits, OnUnavailable: Deny, Disabled: true, State: from, Since: now.Add(-time.Hour)}
-			after, err := Edit{Ref: SystemLimitsRef(), Switch: s}.Apply(now, from, before)
+			after, err := Edit{Ref: SystemLimitsRef(), Switch: s}.Apply(t.Context(), now, from, before)
 			if want[from] == refused {
 				if !errors.Is(err, ErrState) {
 					t.Errorf("switch %d of a namespace that is %s: %+v, %v; want %v", s, from, after, err, ErrState)
@@ -42,7 +42,7 @@ func TestStatesOfNamespaces(t *testing.T) {
 			}
 		}
 		for _, ref := range []Ref{EntityRef("e"), ResourceLimitsRef("r"), EntityLimitsRef("e", "r")} {
-			if _, err := (Edit{Ref: ref, Switch: s}).Apply(now, NamespaceActive, Record{}); !errors.Is(err, ErrInvalid) {
+			if _, err := (Edit{Ref: ref, Switch: s}).Apply(t.Context(), now, NamespaceActive, Record{}); !errors.Is(err, ErrInvalid) {
 				t.Errorf("switch %d of %+v: error %v, want %v", s, ref, err, ErrInvalid)
 			}
 		}

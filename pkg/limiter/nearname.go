@@ -18,6 +18,26 @@ func ClosestName(name string, known []string) string {
 	return best
 }
 
+// Misspelled returns the known name of which a name is probably a misspelling, or "": it differs by one
+// edit or by the case of letters, and not in digits alone. gpt-5 is no misspelling of gpt-4.
+func Misspelled(name string, known []string) string {
+	for _, k := range known {
+		if k != name && edits(folded(name), folded(k)) <= 1 && withoutDigits(name) != withoutDigits(k) {
+			return k
+		}
+	}
+	return ""
+}
+
+func withoutDigits(name string) string {
+	return strings.Map(func(r rune) rune {
+		if r >= '0' && r <= '9' {
+			return -1
+		}
+		return r
+	}, name)
+}
+
 // folded returns the part of a name that is compared, in one case of letters. The name
 // is cut first: a name from a request can have a megabyte.
 func folded(name string) string { return strings.ToLower(name[:min(len(name), longest)]) }

@@ -40,3 +40,15 @@ func ExampleClosestName() {
 	fmt.Println(limiter.ClosestName("domain", []string{"domains", "limits"}))
 	// Output: domains
 }
+
+func TestMisspelled(t *testing.T) {
+	known := []string{"gpt-4", "org/acme", "user/ada"}
+	for name, want := range map[string]string{
+		"gpt4": "gpt-4", "GPT-4": "gpt-4", "org/acmee": "org/acme", "org/amce": "org/acme", "user/adb": "user/ada",
+		"gpt-5": "", "gpt-45": "", "org/acme2": "", "gpt-4": "", "user/bob": "", "": "",
+	} {
+		if got := limiter.Misspelled(name, known); got != want {
+			t.Errorf("%q: %q, want %q", name, got, want)
+		}
+	}
+}

@@ -52,6 +52,9 @@ func (k *BucketKey) ParseVariant(text string) error {
 // Over reports whether the window has ended at a time. That of a bucket for all time never does.
 func (w Window) Over(now time.Time) bool { return w != (Window{}) && now.Unix() >= w.End }
 
+// Begun reports whether the window has begun at a time. That of a bucket for all time has.
+func (w Window) Begun(now time.Time) bool { return w == (Window{}) || now.Unix() >= w.Start }
+
 // How long a store keeps the bucket of a window after its end, at least. It is longer than clocks differ.
 // For quotas it is longer than a reservation may be settled, too.
 const (
@@ -96,12 +99,7 @@ func (k BucketKey) budgetOf(quota string) string {
 	if k.Window == (Window{}) {
 		return ""
 	}
-	for unit := CalendarHour; unit <= CalendarMonth; unit++ {
-		if of := (Calendar{Unit: unit}).BudgetOf(quota); of != "" {
-			return of
-		}
-	}
-	return ""
+	return Calendar{Unit: k.Window.unit()}.BudgetOf(quota)
 }
 
 // Op is one bucket's part of a decision.
@@ -113,7 +111,7 @@ func (k BucketKey) budgetOf(quota string) string {
 // op's version is greater, the op's limits are applied before anything else. Each limit of the
 // bucket is refilled with its old parameters, and its use is carried over to the new ones
 // (tokenbucket.Bucket.Reparameterize). A capacity raised by d raises the balance by d, a lowered
-// one cuts it.
+// one cuts it. Without refill a capacity lowered by d lowers the balance by d.
 //
 // A limit that is gone stays dormant with its old parameters while it has use, so that its use is
 // still there if it returns. A limit without use is the same as one that the bucket never had, and

@@ -16,6 +16,8 @@ type Record struct {
 	Budgets       *Budgets // of the Limits; nil = none
 	Disabled      bool     // for RefEntity, RefResourceLimits and RefSystemLimits, see [Switch]
 
+	Disabling *Disabling // of a disabled subject; nil = not recorded
+
 	State NamespaceState // of the namespace, for RefSystemLimits
 	Since time.Time      // of State, UTC, whole milliseconds; zero for NamespaceActive
 }
@@ -54,8 +56,8 @@ func (r Record) Check(ref Ref) error {
 	return r.Budgets.CheckLimits(r.Limits)
 }
 
-// Equal reports whether two records have the same contents. Version and CreatedAt of an entity, and
-// Since, do not count.
+// Equal reports whether two records have the same contents. Version and CreatedAt of an entity,
+// Since and Disabling do not count.
 func (r Record) Equal(other Record) bool {
 	a, b := r.Entity, other.Entity
 	if (a == nil) != (b == nil) || r.Disabled != other.Disabled || r.State != other.State || r.Alone != other.Alone {
@@ -96,14 +98,14 @@ func (r Record) Detail() string {
 	return strings.Join(parts, ", ")
 }
 
-// inState returns the record of the namespace with another state. After a purge only Disabled is
-// left of the record.
+// inState returns the record of the namespace with another state. After a purge only the switch
+// is left of the record.
 func (r Record) inState(to NamespaceState, now time.Time) Record {
 	if to == r.State {
 		return r
 	}
 	if to == NamespacePurging {
-		r = Record{Disabled: r.Disabled}
+		r = Record{Disabled: r.Disabled, Disabling: r.Disabling}
 	}
 	r.State, r.Since = to, time.Time{}
 	if to != NamespaceActive {

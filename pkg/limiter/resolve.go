@@ -94,16 +94,17 @@ func (m *merges) level(s *Snapshot, t *Take, lv *level, records []Record, places
 	if len(s.static.Entities) > 0 {
 		file = s.static.Entities[lv.entity]
 	}
-	if lv.depth == 0 && t.Limits.Len() > 0 {
+	own := lv.depth == 0 && t.Limits.Len() > 0
+	if own {
 		places.reset()
 		t.own(places, &file, records)
 		m.of(places, true, &lv.own.merged)
-		if t.all(&lv.own.merged) {
-			return
-		}
 	}
 	places.reset()
 	s.ordinary(places, lv, &file, t.Resource, records)
+	if own && t.all(&lv.own.merged) && !places.besides() {
+		return
+	}
 	m.of(places, false, &lv.ordinary.merged)
 }
 
@@ -116,13 +117,32 @@ func (sc *scratch) try(t *Take, lv *level) {
 		}
 		switch {
 		case !t.Tried:
-			sc.tries = sc.tries || tried != nil
+			sc.tries = sc.tries || tried != nil && lv.asksTried(t, b, tried)
 		case tried == nil:
 			b.merged = merged{}
 		default:
 			b.merged = *tried
 		}
 	}
+}
+
+// asksTried reports whether a take asks for a limit of a bucket that is tried.
+func (lv *level) asksTried(t *Take, b *levelBucket, tried *merged) bool {
+	for i := range t.Consume {
+		of := t.Consume[i].Limit
+		if tried.has(of) && !lv.hidden(t, b, of) {
+			return true
+		}
+	}
+	if tried.apart == nil { // no budget
+		return false
+	}
+	for _, l := range tried.all() {
+		if of := l.Limit.BudgetOf(); of != "" && t.consumes(of) && !lv.hidden(t, b, l.Limit.Name) {
+			return true
+		}
+	}
+	return false
 }
 
 // readLevels reads the records of the levels from first up to last.
@@ -196,19 +216,35 @@ func (d *Decision) denyZeros(t *Take, lv *level) {
 		return
 	}
 	for _, c := range t.Consume {
-		b, n := lv.bucketOf(c.Limit)
-		zero := b.zero(c.Limit)
-		if n >= 0 || zero == nil {
-			continue
+		d.denyZero(t, lv, c.Limit, c.Amount)
+		for _, b := range [...]*levelBucket{&lv.own, &lv.ordinary} {
+			if b.apart == nil {
+				continue
+			}
+			for i := range b.apart.zeros {
+				zero := &b.apart.zeros[i].Limit
+				if at, _ := lv.bucketOf(zero.Name); at == b && zero.BudgetOf() == c.Limit && !t.consumes(zero.Name) {
+					d.denyZero(t, lv, zero.Name, c.Amount)
+				}
+			}
 		}
-		if d.Reason == ReasonNone {
-			d.Reason = ReasonExceedsCapacity
-		}
-		s := grow(&d.Statuses)
-		*s = LimitStatus{
-			Take: lv.take, Level: lv.depth, Entity: lv.entity, Resource: t.Resource, Limit: &zero.Limit, Source: zero.Source,
-			Plan: lv.planAt(b, zero.Source), Requested: c.Amount, Exceeded: true, Never: true,
-		}
+	}
+}
+
+// denyZero denies the request if the rate of a limit is 0.
+func (d *Decision) denyZero(t *Take, lv *level, limit string, amount int64) {
+	b, n := lv.bucketOf(limit)
+	zero := b.zero(limit)
+	if n >= 0 || zero == nil || lv.elsewhere(t, b, limit) {
+		return
+	}
+	if d.Reason == ReasonNone {
+		d.Reason = ReasonExceedsCapacity
+	}
+	s := grow(&d.Statuses)
+	*s = LimitStatus{
+		Take: lv.take, Level: lv.depth, Entity: lv.entity, Resource: t.Resource, Limit: &zero.Limit, Source: zero.Source,
+		Plan: lv.planAt(b, zero.Source), Requested: amount, Exceeded: true, Never: true,
 	}
 }
 

@@ -58,7 +58,7 @@ func (sc *scratch) addWindows(lv *level, of *levelBucket, now time.Time) {
 		lv.windows = append(lv.windows, b)
 		if b.window.InFlight() {
 			sc.inFlight = true
-			b.window, b.next = b.window.next(), true // rule: a request in flight is in the next window too
+			b.window, b.next = b.window.Next(), true // rule: a request in flight is in the next window too
 			lv.windows = append(lv.windows, b)
 		}
 	}

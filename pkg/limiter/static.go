@@ -72,6 +72,9 @@ func NewSnapshot(s Static) (*Snapshot, error) {
 	return &Snapshot{static: s, kinds: all, one: one}, nil
 }
 
+// Static returns the limits and entities of the snapshot. Its maps are shared, and must not be changed.
+func (s *Snapshot) Static() Static { return s.static }
+
 // Plans returns the names of the plans, in order.
 func (s *Snapshot) Plans() []string { return slices.Sorted(maps.Keys(s.static.Plans)) }
 

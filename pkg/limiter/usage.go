@@ -145,9 +145,12 @@ type LimitUsage struct {
 
 // UsageSummary sums up snapshots. The zero value is that of none.
 type UsageSummary struct {
-	Snapshots   int64
+	Snapshots   int64          // of one entity and one resource each
+	Windows     int64          // different starts of snapshots
 	First, Last time.Time      // the earliest and the latest start; zero = there is no snapshot
 	Limits      []LimitSummary // in order of names
+
+	starts map[int64]struct{} // of the windows, in Unix time
 }
 
 // LimitSummary sums up the consumption of one limit.
@@ -165,6 +168,11 @@ func (s *UsageSummary) Add(u *UsageSnapshot) {
 		s.Last = u.Start
 	}
 	s.Snapshots++
+	if s.starts == nil {
+		s.starts = make(map[int64]struct{})
+	}
+	s.starts[u.Start.Unix()] = struct{}{}
+	s.Windows = int64(len(s.starts))
 	for _, l := range u.Limits {
 		i, found := slices.BinarySearchFunc(s.Limits, l.Limit, func(e LimitSummary, name string) int { return strings.Compare(e.Limit, name) })
 		if !found {
@@ -174,17 +182,17 @@ func (s *UsageSummary) Add(u *UsageSnapshot) {
 	}
 }
 
-// Average returns the millitokens of a limit for each snapshot, rounded to the nearest whole
+// Average returns the millitokens of a limit for each window, rounded to the nearest whole
 // number, and halves away from zero.
 func (s *UsageSummary) Average(l LimitSummary) int64 {
-	if s.Snapshots == 0 {
+	if s.Windows == 0 {
 		return 0
 	}
-	whole, rest := l.Total/s.Snapshots, l.Total%s.Snapshots
+	whole, rest := l.Total/s.Windows, l.Total%s.Windows
 	switch {
-	case rest > 0 && rest >= s.Snapshots-rest:
+	case rest > 0 && rest >= s.Windows-rest:
 		whole++
-	case rest < 0 && -rest >= s.Snapshots+rest:
+	case rest < 0 && -rest >= s.Windows+rest:
 		whole--
 	}
 	return whole

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
 	"pgregory.net/rapid"
 
 	"github.com/ratelimit/ratelimit/pkg/limiter"
@@ -67,11 +68,12 @@ func TestUsageSummary(t *testing.T) {
 		{Start: at(5), Limits: []limiter.LimitUsage{{"tpm", 10}}},
 		{Start: at(3), Limits: []limiter.LimitUsage{{"rpm", 1}, {"tpm", 5}}},
 		{Start: at(9), Limits: []limiter.LimitUsage{{"rpm", -9}}},
+		{Resource: "another", Start: at(9)}, // the same window
 	} {
 		s.Add(&u)
 	}
-	want := limiter.UsageSummary{Snapshots: 3, First: at(3), Last: at(9), Limits: []limiter.LimitSummary{{"rpm", -8}, {"tpm", 15}}}
-	if diff := cmp.Diff(want, s); diff != "" {
+	want := limiter.UsageSummary{Snapshots: 4, Windows: 3, First: at(3), Last: at(9), Limits: []limiter.LimitSummary{{"rpm", -8}, {"tpm", 15}}}
+	if diff := cmp.Diff(want, s, cmpopts.IgnoreUnexported(limiter.UsageSummary{})); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 	if got := s.Average(s.Limits[0]); got != -3 {
@@ -96,7 +98,7 @@ func TestUsageArithmetic(t *testing.T) {
 			t.Fatalf("%d + %d = %d", a, b, got)
 		}
 		n := rapid.Int64Range(1, math.MaxInt64).Draw(t, "n")
-		s := limiter.UsageSummary{Snapshots: n}
+		s := limiter.UsageSummary{Windows: n}
 		off := new(big.Int).Mul(big.NewInt(s.Average(limiter.LimitSummary{Total: a})), big.NewInt(n))
 		off.Sub(off, big.NewInt(a)).Mul(off, big.NewInt(2))
 		if off.CmpAbs(big.NewInt(n)) > 0 {

@@ -24,6 +24,11 @@ func FuzzBucket(f *testing.F) {
 	f.Add(int64(tokenbucket.MaxCapacity), int64(3), int64(1000), script(
 		op{kind: opCharge, amount: tokenbucket.MaxCapacity + 55_340_232_221_128_656}, op{kind: opTryConsume, delta: 718, amount: 1}))
 
+	// An extra, of which a part is taken and given back, and which outlives other parameters.
+	f.Add(int64(5000), int64(5000), int64(60_000), script(
+		op{kind: opTryConsume, amount: 3000}, op{kind: opTopUp, delta: 1, amount: 25_000}, op{kind: opTryConsume, delta: 60_000, amount: 20_000},
+		op{kind: opRefund, delta: 1, amount: 7000}, op{kind: opReparameterize, to: rate(10, 1, second)}, op{kind: opCharge, delta: 1, amount: 19_000}))
+
 	f.Fuzz(func(t *testing.T, capacity, amount, period int64, script []byte) {
 		m := newMachine(paramsIn(capacity, amount, period), start)
 		for range 100 {

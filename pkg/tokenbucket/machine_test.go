@@ -20,9 +20,10 @@ const (
 	opCharge
 	opRefund
 	opReparameterize
+	opTopUp
 )
 
-var opKinds = []opKind{opRefill, opTryConsume, opCharge, opRefund, opReparameterize}
+var opKinds = []opKind{opRefill, opTryConsume, opCharge, opRefund, opReparameterize, opTopUp}
 
 // op is one call, delta milliseconds after the previous one by the caller's clock.
 type op struct {
@@ -65,6 +66,9 @@ func (m *machine) step(t tb, o op) {
 		m.bucket = m.bucket.Reparameterize(m.params, o.to, m.now)
 		m.model.reparameterize(o.to, m.now)
 		m.params = o.to
+	case opTopUp:
+		m.bucket, got = m.bucket.TopUp(m.params, o.amount, m.now)
+		want = m.model.topUp(o.amount, m.now)
 	case opRefill:
 		m.bucket = m.bucket.Refill(m.params, m.now)
 		m.model.refill(m.now)

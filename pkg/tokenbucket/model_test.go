@@ -7,7 +7,8 @@ import (
 )
 
 // model is a token bucket by its definition, in exact rationals. The balance is a real number. It
-// grows by Amount/Period in every millisecond, is never above Capacity, and decreases by each take.
+// grows by Amount/Period in every millisecond, up to Capacity, and decreases by each take. Above Capacity it
+// grows by top-ups and refunds alone.
 // The use decreases at the same rate, is never below 0, and grows by each take. Callers of the
 // package see whole millitokens at whole milliseconds.
 type model struct {
@@ -34,11 +35,17 @@ func (m *model) useAt(now int64) *big.Rat {
 // latest does not count.
 func (m *model) balanceAt(now int64) *big.Rat {
 	balance := m.balance
+	if m.above() {
+		return balance
+	}
 	if now > m.at {
 		balance = new(big.Rat).Add(balance, granted(m.params, m.at, now))
 	}
 	return least(balance, rat(m.params.Capacity))
 }
+
+// above reports whether there is an extra.
+func (m *model) above() bool { return m.balance.Cmp(rat(m.params.Capacity)) > 0 }
 
 func (m *model) refill(now int64) {
 	m.balance, m.use, m.at = m.balanceAt(now), m.useAt(now), max(m.at, now)
@@ -48,6 +55,11 @@ func (m *model) refill(now int64) {
 // of carried use while the balance is full counts in whole millitokens: at a take, the rest of the
 // use is rounded up.
 func (m *model) add(amount *big.Rat) {
+	if m.above() {
+		m.balance = least(new(big.Rat).Add(m.balance, amount), rat(tokenbucket.MaxAmount))
+		m.use = most(new(big.Rat).Sub(rat(m.params.Capacity), m.balance), rat(0))
+		return
+	}
 	if amount.Sign() < 0 && m.balance.Cmp(rat(m.params.Capacity)) == 0 {
 		m.use = new(big.Rat).SetInt(ceil(m.use))
 	}
@@ -82,13 +94,41 @@ func (m *model) forceConsume(amount, now int64) {
 	}
 }
 
-// reparameterize keeps the use, and rounds to whole millitokens, which loses less than one. The new
-// balance is the capacity minus the use, or the old one if that is more, up to the capacity.
+// topUp adds amount, and above the capacity whole millitokens. It reports false for a balance above MaxAmount, and
+// for one above the capacity beside carried use.
+func (m *model) topUp(amount, now int64) bool {
+	m.refill(now)
+	whole := new(big.Rat).SetInt(floor(m.balance))
+	raised := new(big.Rat).Add(whole, rat(amount))
+	carried := new(big.Rat).Sub(new(big.Rat).Add(m.balance, m.use), rat(m.params.Capacity)).Sign() > 0 && !m.above()
+	above := raised.Cmp(rat(m.params.Capacity)) > 0
+	switch {
+	case raised.Cmp(rat(tokenbucket.MaxAmount)) > 0 && amount > 0 || above && carried:
+		return false
+	case above:
+		m.balance, m.use = raised, rat(0)
+	default:
+		m.add(rat(amount))
+	}
+	return true
+}
+
+// reparameterize keeps an extra. Else it keeps the use, and rounds to whole millitokens, which loses less than one. The new
+// balance is the capacity minus the use, or the old one if that is more, up to the capacity. Without
+// refill before and after it is the capacity minus the use, down to the greatest debt.
 func (m *model) reparameterize(to tokenbucket.Params, now int64) {
 	m.refill(now)
+	if m.above() {
+		m.balance = least(new(big.Rat).Add(m.balance, rat(to.Capacity-m.params.Capacity)), rat(tokenbucket.MaxAmount))
+		m.params = to
+		return
+	}
 	m.balance, m.use = new(big.Rat).SetInt(floor(m.balance)), new(big.Rat).SetInt(ceil(m.use))
-	left := new(big.Rat).Sub(rat(to.Capacity), m.use)
-	m.balance = least(most(m.balance, left), rat(to.Capacity))
+	left, lowest := new(big.Rat).Sub(rat(to.Capacity), m.use), m.balance
+	if m.params.Amount == 0 && to.Amount == 0 {
+		lowest = rat(-tokenbucket.MaxAmount)
+	}
+	m.balance = least(most(lowest, left), rat(to.Capacity))
 	m.params = to
 }
 
@@ -102,6 +142,9 @@ func (m *model) bucket(t tb) tokenbucket.Bucket {
 		rest = new(big.Rat).Sub(new(big.Rat).SetInt(use), m.use)
 	}
 	carried := tokens.Int64() + use.Int64() - m.params.Capacity
+	if m.above() {
+		carried = m.params.Capacity - tokens.Int64()
+	}
 	if exact := new(big.Rat).Add(m.balance, m.use); tokens.Int64() < m.params.Capacity && exact.Cmp(rat(m.params.Capacity+carried)) != 0 {
 		t.Fatalf("model: balance %v and use %v drift apart", m.balance, m.use)
 	}

@@ -71,7 +71,7 @@ func genAmount(p tokenbucket.Params, b tokenbucket.Bucket) *rapid.Generator[int6
 }
 
 // genBucket draws a bucket in any state that calls can lead to: partly used, full or in debt, with
-// a remainder, and under a smaller capacity than before.
+// a remainder, under a smaller capacity than before, and with an extra.
 func genBucket(p tokenbucket.Params) *rapid.Generator[tokenbucket.Bucket] {
 	return rapid.Custom(func(t *rapid.T) tokenbucket.Bucket {
 		start := rapid.Int64Range(0, 4_000_000_000_000).Draw(t, "start")
@@ -84,6 +84,9 @@ func genBucket(p tokenbucket.Params) *rapid.Generator[tokenbucket.Bucket] {
 				used := tokenbucket.Full(greater, b.Refilled).ForceConsume(greater, rapid.Int64Range(0, greater.Capacity).Draw(t, "before"), b.Refilled)
 				b = used.Reparameterize(greater, p, b.Refilled)
 			}
+			if rapid.Bool().Draw(t, "raised") {
+				b, _ = b.TopUp(p, genAmount(p, b).Draw(t, "top-up"), b.Refilled)
+			}
 		}
 		return b
 	})
@@ -92,7 +95,7 @@ func genBucket(p tokenbucket.Params) *rapid.Generator[tokenbucket.Bucket] {
 // modelOf returns the model of a bucket in a given state.
 func modelOf(p tokenbucket.Params, b tokenbucket.Bucket) *model {
 	part := big.NewRat(b.Remainder, p.Period)
-	m := &model{params: p, balance: rat(b.Tokens), use: rat(p.Capacity + b.Carried - b.Tokens), at: b.Refilled}
+	m := &model{params: p, balance: rat(b.Tokens), use: rat(max(p.Capacity+b.Carried-b.Tokens, 0)), at: b.Refilled}
 	m.use.Sub(m.use, part)
 	if b.Tokens < p.Capacity {
 		m.balance.Add(m.balance, part)
@@ -158,8 +161,8 @@ func TestRetryAfterIsTheFirstMillisecond(t *testing.T) {
 		if full >= tokenbucket.Forever {
 			return
 		}
-		if got := b.Available(p, now+full); got != p.Capacity {
-			t.Fatalf("TimeToFull %d ms: Available then %d, want the capacity %d", full, got, p.Capacity)
+		if got := b.Available(p, now+full); got != p.Capacity+b.Refill(p, now).Extra() {
+			t.Fatalf("TimeToFull %d ms: Available then %d, want the capacity %d and the extra", full, got, p.Capacity)
 		}
 		if full > 0 && b.Available(p, now+full-1) >= p.Capacity {
 			t.Fatalf("TimeToFull %d ms: full 1 ms before", full)
@@ -186,7 +189,7 @@ func checkRetry(t tb, p tokenbucket.Params, b tokenbucket.Bucket, amount, now in
 	if asked == 0 {
 		asked = tokenbucket.Milli
 	}
-	if want := asked <= p.Capacity; ok != want {
+	if want := asked <= p.Capacity+b.Refill(p, now).Extra(); ok != want {
 		t.Fatalf("RetryAfter(%d) of capacity %d: can pass %v, want %v", amount, p.Capacity, ok, want)
 	}
 	switch {
@@ -208,11 +211,12 @@ func checkRetry(t tb, p tokenbucket.Params, b tokenbucket.Bucket, amount, now in
 }
 
 // TestNeverOverGrants is the promise as a user states it: in any interval at most B + r·t is
-// granted. A clock that goes backwards counts as one that stands.
+// granted, and an extra. A clock that goes backwards counts as one that stands.
 func TestNeverOverGrants(t *testing.T) {
 	check(t, func(t *rapid.T) {
 		p := genParams().Draw(t, "params")
 		b := genBucket(p).Draw(t, "bucket")
+		extra := b.Extra()
 		type grant struct{ at, amount int64 }
 		var grants []grant
 		now, latest := b.Refilled, b.Refilled
@@ -231,7 +235,7 @@ func TestNeverOverGrants(t *testing.T) {
 			for _, g := range grants[i:] {
 				sum.Add(sum, rat(g.amount))
 				bound := granted(p, grants[i].at, g.at)
-				bound.Add(bound, rat(p.Capacity))
+				bound.Add(bound, rat(p.Capacity+extra))
 				if sum.Cmp(bound) > 0 {
 					t.Fatalf("granted %v millitokens in [%d, %d], bound %v", sum, grants[i].at, g.at, bound)
 				}
@@ -242,12 +246,13 @@ func TestNeverOverGrants(t *testing.T) {
 
 // TestReparameterizeMintsNothing switches between limits, with and without time in between, also
 // after full. In any interval no more is granted than the bound: the greatest capacity that was in
-// force in it, and the refill of each limit while it was in force.
+// force in it, the refill of each limit while it was in force, and an extra.
 func TestReparameterizeMintsNothing(t *testing.T) {
 	check(t, func(t *rapid.T) {
 		limits := rapid.SliceOfN(genParams(), 2, 3).Draw(t, "limits")
 		p := limits[0]
 		b := genBucket(p).Draw(t, "bucket")
+		extra := b.Extra()
 		type grant struct {
 			amount, capacity int64    // granted, and the capacity in force
 			refill           *big.Rat // since the first
@@ -261,7 +266,7 @@ func TestReparameterizeMintsNothing(t *testing.T) {
 			to := rapid.SampledFrom(limits).Draw(t, "to")
 			use := b.Use(p, now)
 			b = b.Reparameterize(p, to, now)
-			if got := b.Use(to, now); got != use || b.Remainder != 0 || b.Tokens > to.Capacity {
+			if got := b.Use(to, now); got != use || b.Remainder != 0 || b.Tokens > to.Capacity+b.Extra() {
 				t.Fatalf("Reparameterize of a use of %d: got %+v, which is a use of %d", use, b, got)
 			}
 			refill = new(big.Rat).Add(refill, granted(p, last, b.Refilled))
@@ -280,7 +285,7 @@ func TestReparameterizeMintsNothing(t *testing.T) {
 				sum.Add(sum, rat(g.amount))
 				capacity = max(capacity, g.capacity)
 				bound := new(big.Rat).Sub(g.refill, grants[i].refill)
-				bound.Add(bound, rat(capacity))
+				bound.Add(bound, rat(capacity+extra))
 				if sum.Cmp(bound) > 0 {
 					t.Fatalf("%v granted, bound %v, by %+v", sum, bound, grants[i:])
 				}

@@ -17,7 +17,7 @@
 //	tk' ≥ Capacity  →  tk' = Capacity, rm' = 0
 //
 // A clock that went backwards refills nothing and changes nothing. A balance above the capacity is
-// clamped at once.
+// clamped at once, but for tokens that [Bucket.TopUp] added.
 //
 // # Use, and other parameters
 //
@@ -33,6 +33,17 @@
 // Once the balance is full, refill makes up for carried use. So a bucket whose use is 0
 // is like one that was never used, under any parameters that follow.
 //
+// Where neither the old parameters nor the new ones refill, the use counts in full: tk' is
+// Capacity' − use, in debt too, and cu' is 0. So a lowered quota admits no more than the new
+// number in its window, and a lowered number of places counts those that are taken.
+//
+// # Tokens above the capacity
+//
+// [Bucket.TopUp] may lift the balance above the capacity. The tokens above it are an extra. Carried
+// is then its negative. While there is an extra, refill adds nothing and takes nothing away. So
+// takes use the extra first, and it does not refill. A refund adds to the extra: the bucket was full when
+// the tokens were taken, or had an extra. A change of the parameters keeps the extra: tk' is Capacity' + extra.
+//
 // After any changes of the parameters, in any interval no more is taken than a bound: the greatest
 // capacity that was in force in it, and the refill. The proof: the tokens taken are the growth of
 // the use and the refill. The use is never below 0, nor above H, which is Capacity + Carried. H
@@ -45,7 +56,8 @@
 //
 // Capacity and Amount are at most [MaxCapacity], Period at most [MaxPeriod],
 // an amount to consume at most [MaxAmount]; amounts beyond are cut to it. Within
-// them nothing overflows, for any two times; debt saturates at -[MaxAmount].
+// them nothing overflows, for any two times; debt saturates at -[MaxAmount], and
+// a balance with an extra at [MaxAmount].
 package tokenbucket
 
 import (
@@ -103,7 +115,9 @@ type Bucket struct {
 	Tokens    int64 // balance in millitokens; below zero is debt
 	Remainder int64 // refill not yet worth a millitoken, in 1/Period millitoken, 0 to Period-1
 	Refilled  int64 // time of the last refill, Unix milliseconds; never moves back
-	Carried   int64 // use beyond Capacity−Tokens, from a greater capacity, in millitokens; 0 to MaxCapacity
+	// Carried is use beyond Capacity−Tokens, from a greater capacity, in millitokens, up to MaxCapacity.
+	// Below 0 so many millitokens of the balance are above the capacity, see TopUp; -MaxAmount at least.
+	Carried int64
 }
 
 // Full returns the bucket of an unused limit.
@@ -120,6 +134,12 @@ func Empty(p Params, use, now int64) Bucket {
 // Refill returns the bucket as of now. Refilling twice is the same as refilling once; a now that is
 // not after Refilled only clamps to the capacity.
 func (b Bucket) Refill(p Params, now int64) Bucket {
+	if b.Carried < 0 {
+		if b = b.extra(p); b.Carried < 0 { // rule: refill neither adds to an extra nor takes it away
+			b.Remainder, b.Refilled = 0, max(now, b.Refilled)
+			return b
+		}
+	}
 	use := p.Capacity + b.Carried - b.Tokens
 	if use <= 0 {
 		return Full(p, max(now, b.Refilled))
@@ -134,6 +154,36 @@ func (b Bucket) Refill(p Params, now int64) Bucket {
 	}
 	b.Tokens, b.Remainder, b.Refilled = b.Tokens+int64(add), int64(rem), now // #nosec G115 -- add < use, rem < Period
 	return b.clamp(p)
+}
+
+// extra has Carried say how much of the balance is above the capacity.
+func (b Bucket) extra(p Params) Bucket {
+	b.Tokens = min(b.Tokens, MaxAmount)
+	b.Carried = min(p.Capacity-b.Tokens, 0)
+	return b
+}
+
+// Extra returns the millitokens of the balance that are above the capacity, 0 or more.
+func (b Bucket) Extra() int64 { return max(-b.Carried, 0) }
+
+// TopUp adds amount millitokens, 0 to [MaxAmount], at any balance, and also above the capacity. It reports false,
+// and changes nothing but the refill, if the balance would be above [MaxAmount]. The same goes for one above the capacity
+// while the bucket carries use: refill has to make up for that before.
+func (b Bucket) TopUp(p Params, amount, now int64) (Bucket, bool) {
+	b = b.Refill(p, now)
+	above := amount > p.Capacity-b.Tokens
+	if amount > MaxAmount-max(b.Tokens, 0) || above && b.Carried > 0 {
+		return b, false
+	}
+	b.Tokens += amount
+	if above { // rule: tokens above the capacity are an extra
+		b = b.extra(p)
+		b.Remainder = 0
+	}
+	if b.Tokens == p.Capacity && b.Carried == 0 {
+		b.Remainder = 0
+	}
+	return b, true
 }
 
 // clamp cuts the balance of a used bucket to the capacity. The excess makes up for
@@ -155,7 +205,7 @@ func (b Bucket) Unused(p Params, now int64) bool {
 // Use returns the millitokens that refill has yet to make up for at now, 0 or more.
 func (b Bucket) Use(p Params, now int64) int64 {
 	b = b.Refill(p, now)
-	return p.Capacity + b.Carried - b.Tokens
+	return max(p.Capacity+b.Carried-b.Tokens, 0)
 }
 
 // Subtract takes amount millitokens, 0 or more, from a refilled bucket, at any balance. If the
@@ -166,6 +216,9 @@ func (b Bucket) Subtract(p Params, amount int64) Bucket {
 		b.Remainder = 0
 	}
 	b.Tokens -= amount
+	if b.Carried < 0 { // rule: takes use the extra first
+		b = b.extra(p)
+	}
 	return b
 }
 
@@ -181,10 +234,13 @@ func (b Bucket) TryConsume(p Params, amount, now int64) (Bucket, bool) {
 }
 
 // ForceConsume takes amount millitokens at any balance, into debt if need be. It charges use that
-// has already happened. A negative amount is a refund, which stops at the capacity. Amounts are cut
+// has already happened. A negative amount is a refund, which stops at the capacity unless there is an extra. Amounts are cut
 // to ±[MaxAmount].
 func (b Bucket) ForceConsume(p Params, amount, now int64) Bucket {
 	b = b.Refill(p, now).Subtract(p, min(max(amount, -MaxAmount), MaxAmount))
+	if b.Carried < 0 { // rule: a refund beside an extra adds to it
+		return b
+	}
 	if p.Capacity+b.Carried <= b.Tokens {
 		return Full(p, b.Refilled)
 	}
@@ -206,19 +262,19 @@ func Need(amount int64) int64 {
 
 // RetryAfter returns the milliseconds after now until a request for amount first passes, without
 // other takes. It is 0 when the request passes at now. ok is false when it never passes, because it
-// is for more than the capacity. Up to [Forever] it is exact:
+// is for more than the capacity, and than the balance. Up to [Forever] it is exact:
 //
 //	ceil((deficit·Period − Remainder) / Amount)
 //
 // counted from the last refill where that is later than now, as after a clock that went backwards.
 func (b Bucket) RetryAfter(p Params, amount, now int64) (ms int64, ok bool) {
 	need := Need(amount)
-	if need > p.Capacity {
-		return 0, false
-	}
 	b = b.Refill(p, now)
-	if b.Tokens >= need {
+	switch {
+	case b.Tokens >= need:
 		return 0, true
+	case need > p.Capacity:
+		return 0, false
 	}
 	return b.wait(p, need, now), true
 }
@@ -237,7 +293,10 @@ func (b Bucket) TimeToFull(p Params, now int64) int64 {
 // at least TimeToFull, at most [Forever].
 func (b Bucket) TimeToUnused(p Params, now int64) int64 {
 	b = b.Refill(p, now)
-	if b.Tokens >= p.Capacity && b.Carried == 0 {
+	switch {
+	case b.Carried < 0: // an extra does not end by itself
+		return Forever
+	case b.Tokens >= p.Capacity && b.Carried == 0:
 		return 0
 	}
 	return b.wait(p, p.Capacity+b.Carried, now)
@@ -305,11 +364,20 @@ func (b Bucket) Status(p Params, amount, now int64) Status {
 // Reparameterize returns the bucket under new parameters, with its use: see the package comment.
 // Refill up to now counts by the old ones. The remainder is dropped: it would be worth up to old
 // Period/new Period millitokens. A raised capacity adds the difference, less the use that is
-// carried. Use beyond [MaxCapacity] is not carried: no capacity shows it.
+// carried. Use beyond [MaxCapacity] is not carried: no capacity shows it. A lowered capacity leaves
+// debt only where neither refills.
 func (b Bucket) Reparameterize(from, to Params, now int64) Bucket {
 	b = b.Refill(from, now)
+	if b.Carried < 0 { // rule: a change of the parameters keeps an extra
+		b.Tokens += to.Capacity - from.Capacity
+		return b.extra(to)
+	}
 	use := from.Capacity + b.Carried - b.Tokens // rule: a raise does not add carried use
-	tokens := min(to.Capacity, max(b.Tokens, to.Capacity-use))
+	least := b.Tokens
+	if from.Amount == 0 && to.Amount == 0 {
+		least = -MaxAmount // rule: use that no refill makes up for counts in full
+	}
+	tokens := min(to.Capacity, max(least, to.Capacity-use))
 	return Bucket{Tokens: tokens, Refilled: b.Refilled, Carried: min(tokens+use-to.Capacity, MaxCapacity)}
 }
 

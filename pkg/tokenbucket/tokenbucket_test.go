@@ -277,6 +277,24 @@ func TestReparameterize(t *testing.T) {
 			tokenbucket.Bucket{Tokens: 10_000, Carried: 20_000},
 		},
 		{
+			"a lowered number without refill counts what is taken, in debt too",
+			tokenbucket.Bucket{Tokens: 40_000},
+			rate(100, 0, second), rate(50, 0, hour), 0,
+			tokenbucket.Bucket{Tokens: -10_000},
+		},
+		{
+			"such debt is over with a raise",
+			tokenbucket.Bucket{Tokens: -10_000},
+			rate(50, 0, hour), rate(70, 0, second), 0,
+			tokenbucket.Bucket{Tokens: 10_000},
+		},
+		{
+			"a limit that refills from now on is cut",
+			tokenbucket.Bucket{Tokens: 40_000},
+			rate(100, 0, second), rate(50, 1, second), 0,
+			tokenbucket.Bucket{Tokens: 40_000, Carried: 50_000},
+		},
+		{
 			"a clock that went back changes the limit and no time",
 			tokenbucket.Bucket{Tokens: 500},
 			rate(10, 1, second), rate(20, 5, second), -hour,
@@ -485,5 +503,46 @@ func TestCarriedUseIsBounded(t *testing.T) {
 	b := tokenbucket.Bucket{Carried: tokenbucket.MaxCapacity}.Reparameterize(from, to, 0)
 	if b.Carried != tokenbucket.MaxCapacity || b.Tokens != 0 {
 		t.Errorf("the bucket is %+v", b)
+	}
+}
+
+// An extra is used first, does not refill, comes back with refunds, and stays under other limits.
+func TestExtra(t *testing.T) {
+	p := rate(5, 5, minute)
+	b, ok := tokenbucket.Full(p, start).TryConsume(p, 3000, start)
+	if !ok {
+		t.Fatal("3 of 5 tokens were denied")
+	}
+	step := func(what string, next tokenbucket.Bucket, done bool, want int64) {
+		t.Helper()
+		if b = next; !done || b.Tokens != want || b.Extra() != max(want-p.Capacity, 0) {
+			t.Fatalf("%s: %v, %+v, want %d millitokens", what, done, b, want)
+		}
+	}
+	take := func(amount, now, want int64) {
+		t.Helper()
+		next, ok := b.TryConsume(p, amount, now)
+		step("a take", next, ok, want)
+	}
+	next, ok := b.TopUp(p, 25_000, start)
+	step("a top-up", next, ok, 27_000)
+	now := start + 10*minute
+	step("refill", b.Refill(p, now), true, 27_000)
+	if b.Unused(p, now) || b.TimeToUnused(p, now) != tokenbucket.Forever || b.Use(p, now) != 0 || b.TimeToFull(p, now) != 0 {
+		t.Errorf("a bucket with an extra counts as one without: %+v", b)
+	}
+	take(20_000, now, 7000)
+	step("a refund", b.ForceConsume(p, -4000, now), true, 11_000)
+	to := rate(2, 2, minute)
+	b, p = b.Reparameterize(p, to, now), to
+	step("a lower limit", b, true, 8000)
+	take(7000, now, 1000)
+	step("refill below the capacity", b.Refill(p, now+minute), true, 2000)
+	carrying := tokenbucket.Bucket{Tokens: 2000, Refilled: now, Carried: 10}
+	if _, ok := carrying.TopUp(p, 1, now); ok {
+		t.Error("an extra beside carried use")
+	}
+	if got, ok := b.TopUp(p, tokenbucket.MaxAmount, now); ok {
+		t.Errorf("a balance above the range: %+v", got)
 	}
 }

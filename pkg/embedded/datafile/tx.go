@@ -256,6 +256,27 @@ func (tx *Tx) EachFrom(t Table, prefix, from []byte, fn func(key, value []byte) 
 	return err
 }
 
+// EachBack is Each for the keys that are below before, in the opposite order.
+func (tx *Tx) EachBack(t Table, prefix, before []byte, fn func(key, value []byte) error) error {
+	b, err := tx.bucket(t)
+	if err != nil {
+		return err
+	}
+	c := b.Cursor()
+	key, value, err := tx.step(t, func() ([]byte, []byte) {
+		if key, _ := c.Seek(before); key == nil {
+			return c.Last()
+		}
+		return c.Prev()
+	})
+	for ; err == nil && key != nil && bytes.HasPrefix(key, prefix); key, value, err = tx.step(t, c.Prev) {
+		if err := fn(key, value); err != nil {
+			return err
+		}
+	}
+	return err
+}
+
 // step moves a cursor.
 func (tx *Tx) step(t Table, move func() ([]byte, []byte)) (key, value []byte, err error) {
 	defer caught(&err)

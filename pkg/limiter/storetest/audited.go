@@ -10,22 +10,31 @@ func auditChecks() []controlCheck {
 	return []controlCheck{
 		{name: "audit/every change", needs: keeps, run: checkAudited},
 		{name: "audit/nothing of no change", needs: keeps, run: checkNotAudited},
+		{name: "audit/of all subjects", needs: keeps, run: checkAuditOfAll},
+		{name: "audit/filtered", needs: keeps, run: checkAuditFiltered},
+		{name: "audit/of a time", needs: keeps, run: checkAuditOfTime},
 	}
 }
 
 // events lists the events of a subject of "ns".
 func (o operator) events(size int, subject limiter.Ref) []limiter.AuditEvent {
 	o.Helper()
+	return o.selected(size, limiter.AuditOf(subject))
+}
+
+// selected lists the events of "ns" that a filter selects.
+func (o operator) selected(size int, f limiter.AuditFilter) []limiter.AuditEvent {
+	o.Helper()
 	return all(o, size, func(p limiter.Page) (limiter.PageOf[limiter.AuditEvent], error) {
-		return o.store.ListEvents(o.Context(), "ns", subject, p)
+		return o.store.ListEvents(o.Context(), "ns", f, p)
 	})
 }
 
 // checkAudited: each change leaves one event under its subject, the newest first, with the
-// principal of the context and the records before and after.
+// principal and the reason of the context and the records before and after.
 func checkAudited(t T, s ControlStore) {
 	o := newOperator(t, s)
-	alice, bob := limiter.WithPrincipal(t.Context(), "alice"), limiter.WithPrincipal(t.Context(), "bob \xff")
+	alice, bob := limiter.WithPrincipal(t.Context(), "alice"), limiter.WithReason(limiter.WithPrincipal(t.Context(), "bob \xff"), "bob's reason")
 	first, second := limiter.Record{Limits: o.limits(limiter.PerDay("l", 1))}, limiter.Record{Limits: o.limits(limiter.PerDay("l", 2))}
 	entity := limiter.Record{Entity: &limiter.Entity{ID: "e", Name: "n", Metadata: map[string]string{"k": "v"}}}
 	own := limiter.EntityLimitsRef("e", "r")
@@ -63,7 +72,11 @@ func checkAudited(t T, s ControlStore) {
 			}
 			for i, w := range want {
 				g := got[i]
-				if g.Principal != w.principal || g.Action != w.action || g.Subject != w.subject || !g.Before.Equal(w.before) || !g.After.Equal(w.after) {
+				reason := ""
+				if w.principal == "bob \xff" {
+					reason = "bob's reason"
+				}
+				if g.Principal != w.principal || g.Reason != reason || g.Action != w.action || g.Subject != w.subject || !g.Before.Equal(w.before) || !g.After.Equal(w.after) {
 					t.Errorf("%+v: event %d is %+v, want %+v", subject, i, g, w)
 				}
 				if i > 0 && (g.ID >= got[i-1].ID || g.Generation >= got[i-1].Generation) {

@@ -26,7 +26,7 @@ func checkBooked(t T, s BucketStore) {
 		{limiter.AdjustReset, 0, tokens(4), 0},
 		{limiter.AdjustTakeOut, tokens(2), tokens(-2), 0},
 	} {
-		a := limiter.Adjustment{Bucket: op.Bucket, Kind: step.kind, Tokens: step.amount, Once: step.kind.Action() + strconv.FormatInt(step.amount, 10)}
+		a := upToCapacity(limiter.Adjustment{Bucket: op.Bucket, Kind: step.kind, Tokens: step.amount, Once: step.kind.Action() + strconv.FormatInt(step.amount, 10)})
 		out := adjust(t, s, a)
 		want := limiter.Booking{Limit: "l", Tokens: step.booked}
 		if out.Repeated || !slices.Equal(out.Booked, []limiter.Booking{want}) || a.Cut(want) != step.cut {
@@ -48,6 +48,39 @@ func checkBooked(t T, s BucketStore) {
 	}
 }
 
+// upToCapacity has a top-up leave out its excess.
+func upToCapacity(a limiter.Adjustment) limiter.Adjustment {
+	if a.Kind == limiter.AdjustTopUp {
+		a.Excess = limiter.ExcessCut
+	}
+	return a
+}
+
+// checkExcessRefused: a top-up that does not fit as a whole is not made of any limit, returns the
+// amounts that fit, and its key can be used later.
+func checkExcessRefused(t T, s BucketStore) {
+	c := newClient(t, s)
+	op := on("user", c.limits(limiter.PerDay("a", 10), limiter.PerDay("b", 10)), limiter.Spend{Limit: "a", Take: tokens(6)}, limiter.Spend{Limit: "b", Take: tokens(4)})
+	c.want(true, 0, op)
+	a := limiter.Adjustment{Bucket: op.Bucket, Kind: limiter.AdjustTopUp, Tokens: tokens(5), Once: "invoice"}
+	fits := []limiter.Booking{{Limit: "a", Tokens: tokens(5)}, {Limit: "b", Tokens: tokens(4)}}
+	for _, dry := range []bool{true, false} {
+		a.DryRun = dry
+		out := adjust(t, s, a)
+		if !out.Found || out.Repeated || !a.Unfit(out.Booked) || !slices.Equal(out.Booked, fits) || out.After.Limits[0].Tokens != tokens(4) {
+			t.Fatalf("a top-up that does not fit, dry run %v: %+v", dry, out)
+		}
+	}
+	c.wantBalance(tokens(4), 0, spending(op, limiter.Spend{Limit: "a"}))
+	c.wantBalance(tokens(6), 0, spending(op, limiter.Spend{Limit: "b"}))
+	a.Tokens = tokens(4)
+	if out := adjust(t, s, a); out.Repeated || a.Unfit(out.Booked) || !slices.Equal(out.Booked, []limiter.Booking{{Limit: "a", Tokens: tokens(4)}, {Limit: "b", Tokens: tokens(4)}}) {
+		t.Errorf("the same key for what fits: %+v", out)
+	}
+	c.wantBalance(tokens(8), 0, spending(op, limiter.Spend{Limit: "a"}))
+	c.wantBalance(tokens(10), 0, spending(op, limiter.Spend{Limit: "b"}))
+}
+
 // wantFirst fails unless an adjustment was a repetition of another.
 func wantFirst(t T, got limiter.Adjusted, want limiter.FirstAdjustment) {
 	t.Helper()
@@ -63,25 +96,25 @@ func checkFull(t T, s BucketStore) {
 	c := newClient(t, s)
 	op := on("user", c.limits(limiter.PerDay("a", 10), limiter.PerDay("b", 10)), limiter.Spend{Limit: "b", Take: tokens(4)})
 	c.want(true, 0, op)
-	a := limiter.Adjustment{Bucket: op.Bucket, Limit: "a", Kind: limiter.AdjustTopUp, Tokens: tokens(3), Once: "invoice"}
+	a := upToCapacity(limiter.Adjustment{Bucket: op.Bucket, Limit: "a", Kind: limiter.AdjustTopUp, Tokens: tokens(3), Once: "invoice"})
 	for range 2 {
 		out := adjust(t, s, a)
-		if !out.Found || out.Repeated || !a.Full(out.Booked) || out.After.Limits[0].Tokens != tokens(10) {
+		if !out.Found || out.Repeated || !a.Unfit(out.Booked) || out.After.Limits[0].Tokens != tokens(10) {
 			t.Fatalf("a top-up of a full limit: %+v", out)
 		}
 	}
 	if s.Capabilities().AuditLogging {
-		if page, err := s.ListEvents(t.Context(), op.Bucket.Namespace, limiter.EntityRef("user"), limiter.Page{}); err != nil || len(page.Items) != 0 {
+		if page, err := s.ListEvents(t.Context(), op.Bucket.Namespace, limiter.AuditOf(limiter.EntityRef("user")), limiter.Page{}); err != nil || len(page.Items) != 0 {
 			t.Errorf("events of a top-up that was not made: %+v, %v", page.Items, err)
 		}
 	}
 	c.want(true, 0, spending(op, limiter.Spend{Limit: "a", Take: tokens(2)}))
-	if out := adjust(t, s, a); out.Repeated || a.Full(out.Booked) || out.Booked[0].Tokens != tokens(2) {
+	if out := adjust(t, s, a); out.Repeated || a.Unfit(out.Booked) || out.Booked[0].Tokens != tokens(2) {
 		t.Fatalf("the same when there is room: %+v", out)
 	}
 	wantFirst(t, adjust(t, s, a), limiter.FirstAdjustment{Kind: a.Kind, Limit: "a", Tokens: a.Tokens, Booked: []limiter.Booking{{Limit: "a", Tokens: tokens(2)}}})
 	a.Limit, a.Once = "", "both"
-	if out := adjust(t, s, a); a.Full(out.Booked) || !slices.Equal(out.Booked, []limiter.Booking{{Limit: "a"}, {Limit: "b", Tokens: tokens(3)}}) {
+	if out := adjust(t, s, a); a.Unfit(out.Booked) || !slices.Equal(out.Booked, []limiter.Booking{{Limit: "a"}, {Limit: "b", Tokens: tokens(3)}}) {
 		t.Errorf("a top-up of both: %+v", out)
 	}
 	c.wantBalance(tokens(9), 0, spending(op, limiter.Spend{Limit: "b"}))
@@ -101,7 +134,7 @@ func checkAdjustDryRun(t T, s BucketStore) {
 		{limiter.AdjustSet, tokens(2), tokens(2)},
 		{limiter.AdjustReset, 0, tokens(10)},
 	} {
-		a := limiter.Adjustment{Bucket: op.Bucket, Kind: step.kind, Tokens: step.amount, Once: "k", DryRun: true}
+		a := upToCapacity(limiter.Adjustment{Bucket: op.Bucket, Kind: step.kind, Tokens: step.amount, Once: "k", DryRun: true})
 		out := adjust(t, s, a)
 		if !out.Found || out.Repeated || out.Before.Limits[0].Tokens != tokens(6) || out.After.Limits[0].Tokens != step.want || len(out.Booked) != 1 || out.Booked[0].Tokens != step.want-tokens(6) {
 			t.Errorf("a dry run of %s: %+v, want %d", step.kind.Action(), out, step.want)

@@ -39,7 +39,7 @@ func TestBrokenControlsFail(t *testing.T) {
 }
 
 func brokenControls() []broken {
-	return slices.Concat(brokenEdits(), brokenBudgets(), brokenLists(), brokenSwitches(), brokenNamespaces(), brokenPurges())
+	return slices.Concat(brokenEdits(), brokenBudgets(), brokenLists(), brokenSwitches(), brokenNamespaces(), brokenPurges(), brokenAudits())
 }
 
 // editing is a store with another Edit.
@@ -185,14 +185,33 @@ func (s forgets) enable(namespace string, ref limiter.Ref) {
 // listsStored lists only those disabled subjects that are stored.
 type listsStored struct{ *reference }
 
-func (s listsStored) ListDisabled(ctx context.Context, namespace string, p limiter.Page) (limiter.PageOf[limiter.Ref], error) {
-	return listOf(ctx, s.reference, namespace, p, func(r limiter.Stored) (limiter.Ref, bool) {
-		return r.Ref, r.Record.Disabled && r.Record.Stored()
+func (s listsStored) ListDisabled(ctx context.Context, namespace string, p limiter.Page) (limiter.PageOf[limiter.Stored], error) {
+	return listOf(ctx, s.reference, namespace, p, func(r limiter.Stored) (limiter.Stored, bool) {
+		return r, r.Record.Disabled && r.Record.Stored()
+	})
+}
+
+// listsBare lists disabled subjects without their disabling.
+type listsBare struct{ *reference }
+
+func (s listsBare) ListDisabled(ctx context.Context, namespace string, p limiter.Page) (limiter.PageOf[limiter.Stored], error) {
+	return listOf(ctx, s.reference, namespace, p, func(r limiter.Stored) (limiter.Stored, bool) {
+		r.Record.Disabling = nil
+		return r, r.Record.Disabled
 	})
 }
 
 func brokenSwitches() []broken {
 	return []broken{
+		{"lists disabled subjects without their disabling", func(r *reference) limiter.Store { return listsBare{r} }, []string{"disable/recorded"}},
+		{"has the last caller that disables, not the first", breakEdit(func(ctx context.Context, r *reference, now time.Time, ns string, e limiter.Edit) (limiter.Edited, error) {
+			if e.Switch == limiter.Disable {
+				if _, err := r.Edit(ctx, now, ns, limiter.Edit{Ref: e.Ref, Switch: limiter.Enable}); err != nil {
+					return limiter.Edited{}, err
+				}
+			}
+			return r.Edit(ctx, now, ns, e)
+		}), []string{"disable/recorded"}},
 		{"hides disabled subjects from decisions", func(r *reference) limiter.Store { return hides{r} }, []string{"disable/decisions", "disable/to and fro"}},
 		{"enables a deleted subject", func(r *reference) limiter.Store { return forgets{r} }, []string{"disable/outlives changes"}},
 		{"lists stored subjects alone", func(r *reference) limiter.Store { return listsStored{r} }, []string{"disable/listed"}},

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"golang.org/x/sync/errgroup"
 
@@ -30,9 +31,15 @@ func RunBuckets(t *testing.T, open func(t *testing.T) BucketStore) {
 		{"buckets/adjusted", checkAdjusted},
 		{"buckets/reset gives the capacity and no more", checkReset},
 		{"buckets/one limit of several", checkAdjustOneLimit},
+		{"buckets/set under limits that the bucket has yet to get", checkSetAhead},
 		{"buckets/once", checkAdjustOnce},
 		{"buckets/a top-up returns its bookings", checkBooked},
 		{"buckets/a full limit is not topped up", checkFull},
+		{"buckets/a top-up with an excess is refused", checkExcessRefused},
+		{"buckets/an extra above the capacity", checkExtra},
+		{"buckets/an extra, adjusted", checkExtraAdjusted},
+		{"buckets/an extra under other limits", checkExtraUnderChange},
+		{"buckets/an extra, rolled back", checkExtraRolledBack},
 		{"buckets/dry run", checkAdjustDryRun},
 		{"buckets/settled after a reset", checkSettledAfterReset},
 		{"buckets/refused", checkAdjustRefused},
@@ -118,7 +125,7 @@ func checkAdjusted(t T, s BucketStore) {
 		{limiter.AdjustReset, 0, tokens(10)},
 		{limiter.AdjustReset, 0, tokens(10)},
 	} {
-		out := adjust(t, s, limiter.Adjustment{Bucket: op.Bucket, Kind: step.kind, Tokens: step.amount})
+		out := adjust(t, s, upToCapacity(limiter.Adjustment{Bucket: op.Bucket, Kind: step.kind, Tokens: step.amount}))
 		if !out.Found || out.Repeated || out.Before.Limits[0].Tokens != balance || out.After.Limits[0].Tokens != step.want {
 			t.Fatalf("%s of %d at %d: %+v, want %d", step.kind.Action(), step.amount, balance, out, step.want)
 		}
@@ -164,6 +171,24 @@ func checkAdjustOneLimit(t T, s BucketStore) {
 	adjust(t, s, limiter.Adjustment{Bucket: op.Bucket, Kind: limiter.AdjustSet, Tokens: tokens(2)})
 	c.wantBalance(tokens(2), 0, spending(op, limiter.Spend{Limit: "a"}))
 	c.wantBalance(tokens(2), 0, spending(op, limiter.Spend{Limit: "b"}))
+}
+
+// checkSetAhead: a limit without refill is set by the number in force, which the bucket gets with its next
+// request. Its use counts in full then.
+func checkSetAhead(t T, s BucketStore) {
+	c := newClient(t, s)
+	never := func(n int64) *limiter.Limits { return c.limits(limiter.Custom("l", n, 0, time.Second)) }
+	op := on("user", never(1000), limiter.Spend{Limit: "l", Take: tokens(600)})
+	c.want(true, 0, op)
+	for i, n := range []int64{100, 1000, 70} {
+		a := limiter.Adjustment{Bucket: op.Bucket, Kind: limiter.AdjustSet, Tokens: tokens(n) + 1, Limits: never(n)}
+		if _, err := s.AdjustBucket(t.Context(), at(0), a); !errors.Is(err, limiter.ErrInvalid) {
+			t.Errorf("more than %d: error %v, want %q", n, err, limiter.ErrInvalid)
+		}
+		a.Tokens = tokens(50)
+		adjust(t, s, a)
+		c.wantBalance(tokens(50), 0, under(op, uint64(i+2), never(n))) // #nosec G115 -- few
+	}
 }
 
 // checkAdjustOnce: of adjustments with the same key, also concurrent ones, one is made, and the
@@ -219,6 +244,8 @@ func checkAdjustRefused(t T, s BucketStore) {
 	for name, a := range map[string]limiter.Adjustment{
 		"no such limit":          {Limit: "other"},
 		"no such kind":           {Kind: limiter.AdjustTakeOut + 1},
+		"no such excess":         {Kind: limiter.AdjustTopUp, Excess: 99},
+		"an excess of a set":     {Kind: limiter.AdjustSet, Excess: limiter.ExcessCut},
 		"an amount below 0":      {Kind: limiter.AdjustTopUp, Tokens: -1},
 		"a reset with an amount": {Tokens: 1},
 		"above the capacity":     {Kind: limiter.AdjustSet, Tokens: tokens(10) + 1},
@@ -240,7 +267,7 @@ func checkAdjustAudited(t T, s BucketStore) {
 	c := newClient(t, s)
 	op := c.one("user", limiter.PerDay("l", 10), limiter.Spend{Take: tokens(4)})
 	c.want(true, 0, op)
-	ctx := limiter.WithPrincipal(t.Context(), "alice")
+	ctx := limiter.WithReason(limiter.WithPrincipal(t.Context(), "alice"), "paid")
 	for range 2 {
 		a := limiter.Adjustment{Bucket: op.Bucket, Limit: "l", Kind: limiter.AdjustTopUp, Tokens: 1500, Once: "k"}
 		if _, err := s.AdjustBucket(ctx, at(0), a); err != nil {
@@ -248,11 +275,11 @@ func checkAdjustAudited(t T, s BucketStore) {
 		}
 	}
 	adjust(t, s, limiter.Adjustment{Bucket: limiter.BucketKey{Namespace: op.Bucket.Namespace, Entity: "user", Resource: "unused"}})
-	page, err := s.ListEvents(t.Context(), op.Bucket.Namespace, limiter.EntityRef("user"), limiter.Page{})
+	page, err := s.ListEvents(t.Context(), op.Bucket.Namespace, limiter.AuditOf(limiter.EntityRef("user")), limiter.Page{})
 	if err != nil || len(page.Items) != 1 {
 		t.Fatalf("%d events, %v; want 1", len(page.Items), err)
 	}
-	if e := page.Items[0]; e.Action != limiter.ActionTopUpBucket || e.Principal != "alice" || e.Subject != limiter.EntityLimitsRef("user", "r") || !strings.HasPrefix(e.Detail, "limit l, 1.500 tokens") {
+	if e := page.Items[0]; e.Action != limiter.ActionTopUpBucket || e.Principal != "alice" || e.Reason != "paid" || e.Subject != limiter.EntityLimitsRef("user", "r") || !strings.HasPrefix(e.Detail, "limit l, 1.5 tokens") {
 		t.Errorf("the event is %+v", e)
 	}
 }

@@ -113,7 +113,7 @@ func checkPagesRefused(t T, s ControlStore) {
 		_, orphans := s.ListOrphans(t.Context(), p)
 		lists := map[string]error{"entities": entities, "limits": limits, "namespaces": namespaces, "orphans": orphans}
 		if s.Capabilities().AuditLogging {
-			_, lists["events"] = s.ListEvents(t.Context(), "ns", limiter.EntityRef("e"), p)
+			_, lists["events"] = s.ListEvents(t.Context(), "ns", limiter.AuditOf(limiter.EntityRef("e")), p)
 		}
 		for list, err := range lists {
 			if !errors.Is(err, limiter.ErrInvalid) {

@@ -1,8 +1,11 @@
 package storetest
 
 import (
+	"context"
 	"errors"
 	"fmt"
+
+	"github.com/google/go-cmp/cmp"
 
 	"github.com/ratelimit/ratelimit/pkg/limiter"
 )
@@ -15,6 +18,7 @@ func disableChecks() []controlCheck {
 		{name: "disable/outlives changes", run: checkDisabledStays},
 		{name: "disable/refused", run: checkDisableRefused},
 		{name: "disable/listed", run: checkListDisabled},
+		{name: "disable/recorded", run: checkDisableRecorded},
 		{name: "disable/decisions", run: checkDisabledDecisions},
 		{name: "disable/audited", needs: keeps, run: checkDisableAudited},
 	}
@@ -155,8 +159,8 @@ func checkListDisabled(t T, s ControlStore) {
 	o.putLimits("ns", limiter.ResourceLimitsRef("r#1"), limiter.PerDay("l", 1))
 	for _, size := range []int{1, 4, 100} {
 		got := make([]string, 0, 11)
-		for _, ref := range all(t, size, func(p limiter.Page) (limiter.PageOf[limiter.Ref], error) { return s.ListDisabled(t.Context(), "ns", p) }) {
-			got = append(got, fmt.Sprint(ref))
+		for _, stored := range o.disabled(size) {
+			got = append(got, fmt.Sprint(stored.Ref))
 		}
 		wantSame(t, fmt.Sprintf("disabled, pages of %d", size), want, got)
 	}
@@ -168,6 +172,56 @@ func checkListDisabled(t T, s ControlStore) {
 	})
 	if len(entities) != 2 || len(limits) != 1 {
 		t.Errorf("entities %+v and limits %+v; want two of those, and one of these", entities, limits)
+	}
+}
+
+// disabled lists the disabled subjects of "ns".
+func (o operator) disabled(size int) []limiter.Stored {
+	o.Helper()
+	return all(o, size, func(p limiter.Page) (limiter.PageOf[limiter.Stored], error) {
+		return o.store.ListDisabled(o.Context(), "ns", p)
+	})
+}
+
+// checkDisableRecorded: the record and the list say since when, by which principal and why a subject
+// was first disabled, for as long as it is.
+func checkDisableRecorded(t T, s ControlStore) {
+	o := newOperator(t, s)
+	caller := func(name, reason string) context.Context {
+		return limiter.WithReason(limiter.WithPrincipal(t.Context(), name), reason)
+	}
+	flip := func(ctx context.Context, ref limiter.Ref, ms int64, by limiter.Switch) {
+		t.Helper()
+		if _, err := s.Edit(ctx, at(ms), "ns", limiter.Edit{Ref: ref, Switch: by}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want := func(ref limiter.Ref, want *limiter.Disabling) {
+		t.Helper()
+		if diff := cmp.Diff(want, o.get(ref).Disabling); diff != "" {
+			t.Errorf("disabling of %+v (-want +got):\n%s", ref, diff)
+		}
+		for _, stored := range o.disabled(2) {
+			if stored.Ref == ref {
+				if diff := cmp.Diff(want, stored.Record.Disabling); diff != "" {
+					t.Errorf("listed disabling of %+v (-want +got):\n%s", ref, diff)
+				}
+			}
+		}
+	}
+	for ref, record := range o.subjects() {
+		first := &limiter.Disabling{Since: at(7).UTC(), By: "alice", Reason: "abuse – ticket 7"}
+		flip(caller(first.By, first.Reason), ref, 7, limiter.Disable)
+		want(ref, first)
+		flip(caller("bob \xff", "again"), ref, 8, limiter.Disable)
+		o.edit(caller("carol", "other"), ref, record)
+		want(ref, first)
+		o.edit(t.Context(), ref, limiter.Record{})
+		want(ref, first)
+		flip(caller("bob \xff", ""), ref, 9, limiter.Enable)
+		want(ref, nil)
+		flip(t.Context(), ref, 10, limiter.Disable)
+		want(ref, &limiter.Disabling{Since: at(10).UTC()})
 	}
 }
 

@@ -13,11 +13,12 @@ import (
 type inFlight struct {
 	decider
 
-	r      *rand.Rand
-	now    time.Time
-	open   []begun
-	denied int
-	ended  int
+	r              *rand.Rand
+	now            time.Time
+	each, together int64 // the limits now, in tokens: of an entity and of the parent
+	open           []begun
+	denied         int
+	ended          int
 }
 
 // begun is a request that began and did not end.
@@ -28,33 +29,24 @@ type begun struct {
 	holdings []limiter.Holding
 }
 
-// The limits in flight of the checks, in tokens, and the longest time of a request.
-const (
-	inFlightOfEach   = 5
-	inFlightOfParent = 8
-	inFlightTime     = 5 * time.Minute
-)
+// inFlightTime is the longest time of a request.
+const inFlightTime = 5 * time.Minute
 
 // checkInFlight: at most the limit is in flight, of the requests whose time is not over. A request that is
 // denied found the rest of the limit in requests that did not end, and began at most twice that time ago.
-// Some never end.
+// Some never end. A limit that changes counts at once.
 func checkInFlight(t T, s limiter.Store) {
 	f := inFlight{decider: newDecider(t, s, time.Minute), r: seeded(5, 9), now: at(0)}
-	static := limiter.Static{
-		System: f.limits(limiter.Concurrent("slots", inFlightOfEach, inFlightTime)),
-		Entities: map[string]limiter.StaticEntity{
-			"p": {Limits: map[string]*limiter.Limits{limiter.DefaultResource: f.limits(limiter.Concurrent("slots", inFlightOfParent, inFlightTime))}},
-		},
-	}
-	if err := f.limiter.SetStatic(f.Context(), static); err != nil {
-		t.Fatalf("SetStatic: %v", err)
-	}
-	for range 400 {
+	f.change(5, 8)
+	for range 500 {
 		f.now = f.now.Add(time.Duration(f.r.Int64N(int64(time.Minute))))
-		if f.r.IntN(2) == 0 {
-			f.begin()
-		} else {
+		switch f.r.IntN(10) {
+		case 0:
+			f.change(3+f.r.Int64N(5), 4+f.r.Int64N(8))
+		case 1, 2, 3, 4:
 			f.end()
+		default:
+			f.begin()
 		}
 		if t.Failed() {
 			return
@@ -63,6 +55,17 @@ func checkInFlight(t T, s limiter.Store) {
 	if f.denied < 20 || f.ended < 40 {
 		t.Errorf("%d calls were denied, and %d ended: the check asks for too little", f.denied, f.ended)
 	}
+}
+
+// change changes both limits.
+func (f *inFlight) change(each, together int64) {
+	f.each, f.together = each, together
+	f.setStatic(limiter.Static{
+		System: f.limits(limiter.Concurrent("slots", each, inFlightTime)),
+		Entities: map[string]limiter.StaticEntity{
+			"p": {Limits: map[string]*limiter.Limits{limiter.DefaultResource: f.limits(limiter.Concurrent("slots", together, inFlightTime))}},
+		},
+	})
 }
 
 // begin begins a request of an entity, by a clock that may be behind or ahead.
@@ -77,7 +80,7 @@ func (f *inFlight) begin() {
 	if err := f.limiter.Decide(f.Context(), now, req, &d); err != nil {
 		f.Fatalf("Decide: %v", err)
 	}
-	for of, limit := range map[string]int64{entity: inFlightOfEach * limiter.Milli, "p": inFlightOfParent * limiter.Milli} {
+	for of, limit := range map[string]int64{entity: tokens(f.each), "p": tokens(f.together)} {
 		if sum := f.sum(of, now, inFlightTime-2*skew) + amount; d.Admitted && sum > limit {
 			f.Errorf("%d millitokens of %s are in flight, the limit is %d", sum, of, limit)
 		}
@@ -87,7 +90,7 @@ func (f *inFlight) begin() {
 		return
 	}
 	f.denied++
-	if f.sum(entity, now, 2*(inFlightTime+skew))+amount <= inFlightOfEach*limiter.Milli && f.sum("p", now, 2*(inFlightTime+skew))+amount <= inFlightOfParent*limiter.Milli {
+	if f.sum(entity, now, 2*(inFlightTime+skew))+amount <= tokens(f.each) && f.sum("p", now, 2*(inFlightTime+skew))+amount <= tokens(f.together) {
 		f.Errorf("%d of %s at %v was denied, and there is room", amount, entity, now)
 	}
 	if d.RetryAfter > time.Second {

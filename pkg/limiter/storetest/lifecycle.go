@@ -130,9 +130,11 @@ func checkUseAfterClose(t T, s limiter.Store) {
 	}
 }
 
-// checkCloseWhileCalling closes the store twice, at once, while 64 callers use it:
-// each call succeeds or returns ErrClosed, until all return ErrClosed.
+// checkCloseWhileCalling closes the store twice, at once, while 16 callers use it:
+// each call succeeds or returns ErrClosed, until all return ErrClosed. Their changes of one namespace
+// come one after the other, so that more callers would only wait.
 func checkCloseWhileCalling(t T, s limiter.Store) {
+	const callers = 16
 	c := newClient(t, s)
 	ctx, cancel := within(t)
 	defer cancel()

@@ -43,6 +43,14 @@ func newDecider(t T, s limiter.Store, budget time.Duration) decider {
 	return decider{newClient(t, s), l}
 }
 
+// setStatic puts the limits of a file in force.
+func (d decider) setStatic(static limiter.Static) {
+	d.Helper()
+	if err := d.limiter.SetStatic(d.Context(), static); err != nil {
+		d.Fatalf("SetStatic: %v", err)
+	}
+}
+
 // reach is the time within which a change reaches every bucket.
 const reach = 5 * time.Second
 

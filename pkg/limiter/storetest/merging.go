@@ -91,14 +91,11 @@ func (m *merging) configure() {
 		"free": m.limits(limiter.PerDay("c", 2001), limiter.PerDay("d", 0)), "pro": m.limits(limiter.PerDay("a", 2002), limiter.PerDay("c", 2003)),
 	}
 	m.kinds = [...]*limiter.Limits{m.limits(limiter.PerDay("b", 3001)), m.limits(limiter.PerDay("b", 3002), limiter.PerDay("c", 3003), limiter.PerDay("d", 3004))}
-	static := limiter.Static{Plans: m.plans, Kinds: []limiter.Kind{
+	m.setStatic(limiter.Static{Plans: m.plans, Kinds: []limiter.Kind{
 		{Limits: map[string]*limiter.Limits{"r": m.limits(limiter.PerDay("c", 3003)), limiter.DefaultResource: m.kinds[1]}},
 		{Prefix: "e", Plan: "free", Limits: map[string]*limiter.Limits{limiter.DefaultResource: m.kinds[0]}},
 		{Prefix: "other", Plan: "pro", Limits: map[string]*limiter.Limits{"r": m.limits(limiter.PerDay("a", 9))}},
-	}}
-	if err := m.limiter.SetStatic(m.Context(), static); err != nil {
-		m.Fatalf("SetStatic: %v", err)
-	}
+	}})
 }
 
 // changePlan stores a plan for the entity. One that the configuration does not have gives no limit; none

@@ -15,36 +15,25 @@ type quotas struct {
 
 	r      *rand.Rand
 	now    time.Time
+	number map[string]int64 // tokens of each limit now
 	taken  map[string]int64 // millitokens, by entity, limit and begin of the window
 	denied int
 }
 
-// The quotas of the checks, in tokens. Days are those of Berlin, and months begin on the 31st.
-const (
-	quotaOfHour  = 7
-	quotaOfDay   = 30
-	quotaOfMonth = 90
-)
-
-// quotaStart is two days before a day of 23 hours.
-func quotaStart() time.Time { return time.Date(2026, 3, 27, 10, 0, 0, 0, time.UTC) }
+// quotaStart is two days before a day of 23 hours. It is after the clock of the machine, by which stores forget
+// windows.
+func quotaStart() time.Time { return time.Date(2037, 3, 27, 10, 0, 0, 0, time.UTC) }
 
 // checkQuotas: of each window of a quota at most the quota is taken, and all of it can be. A refund or a
-// charge for a take counts in the window of the take, also when that is over.
+// charge for a take counts in the window of the take, also when that is over. Use counts in full when the
+// quota changes.
 func checkQuotas(t T, s limiter.Store) {
 	q := quotas{decider: newDecider(t, s, time.Minute), r: seeded(23, 3), now: quotaStart(), taken: map[string]int64{}}
-	static := limiter.Static{
-		System: q.limits(
-			limiter.Quota("rate.hour", quotaOfHour, limiter.Calendar{Unit: limiter.CalendarHour}),
-			limiter.Quota("day", quotaOfDay, limiter.Calendar{Unit: limiter.CalendarDay, Zone: "Europe/Berlin"}).WithMaxDebt(limiter.NoDebt),
-			limiter.Quota("month", quotaOfMonth, limiter.Calendar{Unit: limiter.CalendarMonth, Anchor: 31}),
-			limiter.PerSecond("rate", 1000),
-		),
-	}
-	if err := q.limiter.SetStatic(q.Context(), static); err != nil {
-		t.Fatalf("SetStatic: %v", err)
-	}
+	q.change(7, 30, 90)
 	for range 400 {
+		if q.r.IntN(10) == 0 {
+			q.change(5+q.r.Int64N(6), 20+q.r.Int64N(20), 70+q.r.Int64N(40))
+		}
 		q.step()
 		if t.Failed() {
 			return
@@ -53,6 +42,19 @@ func checkQuotas(t T, s limiter.Store) {
 	if q.denied < 40 {
 		t.Errorf("%d of 400 calls were denied: the check asks for too little", q.denied)
 	}
+}
+
+// change changes the quotas. Days are those of Berlin, and months begin on the 31st.
+func (q *quotas) change(hour, day, month int64) {
+	q.number = map[string]int64{"hour": hour, "day": day, "month": month}
+	q.setStatic(limiter.Static{
+		System: q.limits(
+			limiter.Quota("rate.hour", hour, limiter.Calendar{Unit: limiter.CalendarHour}),
+			limiter.Quota("day", day, limiter.Calendar{Unit: limiter.CalendarDay, Zone: "Europe/Berlin"}).WithMaxDebt(limiter.NoDebt),
+			limiter.Quota("month", month, limiter.Calendar{Unit: limiter.CalendarMonth, Anchor: 31}),
+			limiter.PerSecond("rate", 1000),
+		),
+	})
 }
 
 // step takes from an entity, and sometimes books the take a while later.
@@ -116,17 +118,17 @@ func (q *quotas) settle(d *limiter.Decision, req *limiter.Request, entity string
 		if more {
 			change = amount / 2
 		}
-		q.taken[key] += change
-		if w.limit == "day" { // without debt
-			q.taken[key] = min(q.taken[key], w.quota*limiter.Milli)
+		if more && w.limit == "day" { // without debt
+			change = min(change, max(tokens(q.number[w.limit])-q.taken[key], 0))
 		}
+		q.taken[key] += change
 	}
 }
 
 // wait returns the longest time until the quotas have an amount, and whether they have it now.
 func (q *quotas) wait(entity string, at time.Time, amount int64) (wait time.Duration, enough bool) {
 	for _, w := range quotaWindows(at) {
-		if q.taken[w.key(entity)]+amount > w.quota*limiter.Milli {
+		if q.taken[w.key(entity)]+amount > tokens(q.number[w.limit]) {
 			wait = max(wait, w.end.Sub(at))
 		}
 	}
@@ -135,7 +137,6 @@ func (q *quotas) wait(entity string, at time.Time, amount int64) (wait time.Dura
 
 type quotaWindow struct {
 	limit      string
-	quota      int64
 	start, end time.Time
 }
 
@@ -144,7 +145,7 @@ func (w quotaWindow) key(entity string) string { return fmt.Sprint(entity, w.lim
 // quotaWindows returns the windows at a time. They are written out here, and not those of the limiter.
 func quotaWindows(at time.Time) []quotaWindow {
 	hour := at.Truncate(time.Hour)
-	const summer = 1774746000 // 2026-03-29 01:00 UTC
+	const summer = 2121901200 // 2037-03-29 01:00 UTC
 	offset := func(unix int64) int64 {
 		if unix < summer {
 			return 3600
@@ -160,16 +161,16 @@ func quotaWindows(at time.Time) []quotaWindow {
 		return time.Unix(unix-7200, 0)
 	}
 	var months [5]time.Time
-	for i, date := range [...][2]int{{2, 28}, {3, 31}, {4, 30}, {5, 31}, {6, 30}} { // of 2026
-		months[i] = time.Date(2026, time.Month(date[0]), date[1], 0, 0, 0, 0, time.UTC)
+	for i, date := range [...][2]int{{2, 28}, {3, 31}, {4, 30}, {5, 31}, {6, 30}} { // of 2037
+		months[i] = time.Date(2037, time.Month(date[0]), date[1], 0, 0, 0, 0, time.UTC)
 	}
 	i := 0
 	for !at.Before(months[i+1]) {
 		i++
 	}
 	return []quotaWindow{
-		{"hour", quotaOfHour, hour, hour.Add(time.Hour)},
-		{"day", quotaOfDay, midnight(day), midnight(day + 1)},
-		{"month", quotaOfMonth, months[i], months[i+1]},
+		{"hour", hour, hour.Add(time.Hour)},
+		{"day", midnight(day), midnight(day + 1)},
+		{"month", months[i], months[i+1]},
 	}
 }

@@ -175,11 +175,13 @@ func (t *refBalance) charge(cost int64) {
 }
 
 // reparameterize changes the parameters of a refilled balance. The new balance is the new capacity
-// minus the use, but not below the old balance, up to the capacity.
+// minus the use, up to the capacity. It is not below the old balance, except where neither the old
+// limit nor the new one refills.
 func (t *refBalance) reparameterize(to limiter.Limit) {
+	counts := t.limit.RefillAmount == 0 && to.RefillAmount == 0
 	t.limit, t.use = to, ceil(t.use)
 	t.tokens = new(big.Rat).SetInt(floor(t.tokens))
-	if left := milli(to.Capacity); left.Sub(left, t.use).Cmp(t.tokens) > 0 {
+	if left := milli(to.Capacity); left.Sub(left, t.use).Cmp(t.tokens) > 0 || counts {
 		t.tokens = left
 	}
 	if t.full() {

@@ -30,7 +30,7 @@ func (r *reference) amend(ctx context.Context, now time.Time, namespace string, 
 		return limiter.Edited{}, fmt.Errorf("%w: namespace %q", limiter.ErrNotFound, namespace)
 	}
 	before := r.records[recordKey{namespace, e.Ref}]
-	after, err := e.Apply(now, r.records[recordKey{namespace, limiter.SystemLimitsRef()}].State, before)
+	after, err := e.Apply(ctx, now, r.records[recordKey{namespace, limiter.SystemLimitsRef()}].State, before)
 	if err != nil {
 		return limiter.Edited{}, err
 	}
@@ -102,12 +102,12 @@ func (r *reference) ListLimits(ctx context.Context, namespace string, f limiter.
 }
 
 // ListDisabled implements limiter.Directory.
-func (r *reference) ListDisabled(ctx context.Context, namespace string, p limiter.Page) (limiter.PageOf[limiter.Ref], error) {
-	return listOf(ctx, r, namespace, p, func(s limiter.Stored) (limiter.Ref, bool) { return s.Ref, s.Record.Disabled })
+func (r *reference) ListDisabled(ctx context.Context, namespace string, p limiter.Page) (limiter.PageOf[limiter.Stored], error) {
+	return listOf(ctx, r, namespace, p, func(s limiter.Stored) (limiter.Stored, bool) { return s, s.Record.Disabled })
 }
 
 // ListEvents implements limiter.AuditLog.
-func (r *reference) ListEvents(ctx context.Context, namespace string, subject limiter.Ref, p limiter.Page) (limiter.PageOf[limiter.AuditEvent], error) {
+func (r *reference) ListEvents(ctx context.Context, namespace string, f limiter.AuditFilter, p limiter.Page) (limiter.PageOf[limiter.AuditEvent], error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if err := r.usable(ctx); err != nil {
@@ -115,7 +115,7 @@ func (r *reference) ListEvents(ctx context.Context, namespace string, subject li
 	}
 	var found []limiter.AuditEvent
 	for _, e := range slices.Backward(r.events) {
-		if e.namespace == namespace && e.Subject.AuditSubject() == subject.AuditSubject() {
+		if e.namespace == namespace && f.Selects(&e.AuditEvent) {
 			found = append(found, e.AuditEvent)
 		}
 	}

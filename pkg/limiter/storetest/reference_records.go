@@ -78,7 +78,7 @@ func (r *refRecords) version(now time.Time, before limiter.Record, e limiter.Ent
 // audit stores the event of a change that was applied.
 func (r *refRecords) audit(ctx context.Context, now time.Time, namespace, action string, subject limiter.Ref, done limiter.Edited) {
 	r.events = append(r.events, eventIn{namespace, limiter.AuditEvent{
-		ID: limiter.AuditID(now, r.generation), Time: now.UTC(), Principal: limiter.PrincipalFrom(ctx), Action: action,
+		ID: limiter.AuditID(now, r.generation), Time: now.UTC(), Principal: limiter.PrincipalFrom(ctx), Reason: limiter.ReasonFrom(ctx), Action: action,
 		Subject: subject, Generation: r.generation, Before: done.Before, After: done.After,
 	}})
 }

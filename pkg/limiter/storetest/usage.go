@@ -19,7 +19,7 @@ type UsageStore struct {
 
 	// Consume makes a bucket consume millitokens of limits at a time; below zero = refund. It is
 	// recorded alone, and the usage that the store lists after it includes it. Calls are in order
-	// of time, in the autumn of 2026.
+	// of time, in the autumn of 2036: nothing of it has expired.
 	Consume func(t *testing.T, at time.Time, bucket limiter.BucketKey, amounts map[string]int64)
 
 	// Store decides, and the usage that is listed after a decision includes it; nil = the usage of
@@ -74,7 +74,7 @@ type consumption struct {
 }
 
 // usageBegin is a time in the last minute of a month, so that a history crosses all windows.
-func usageBegin() time.Time { return time.Date(2026, 10, 31, 22, 59, 30, 0, time.UTC) }
+func usageBegin() time.Time { return time.Date(2036, 10, 31, 22, 59, 30, 0, time.UTC) }
 
 // usageHistory is of three entities and two resources over three hours of two days and months.
 func usageHistory() (all []consumption) {

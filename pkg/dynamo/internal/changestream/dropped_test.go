@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/ratelimit/ratelimit/pkg/aggregator"
+	"github.com/ratelimit/ratelimit/pkg/internal/fleet/budgets"
 	"github.com/ratelimit/ratelimit/pkg/internal/fleet/schema"
 )
 
@@ -42,7 +43,7 @@ func TestThePageHasTheNumbers(t *testing.T) {
 	page := strings.Join(strings.Fields(string(text)), " ")
 	for _, want := range []string{
 		fmt.Sprintf("When a snapshot has more than %d positions", manyPositions),
-		fmt.Sprintf("The name is looked up again after %.0f seconds", namelessFor.Seconds()),
+		fmt.Sprintf("The name is looked up again after %.0f seconds", budgets.NamelessFor.Seconds()),
 	} {
 		if !strings.Contains(page, want) {
 			t.Errorf("docs/aggregator.md does not say %q", want)

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"sync"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
@@ -15,6 +14,8 @@ import (
 
 	"github.com/ratelimit/ratelimit/pkg/aggregator"
 	"github.com/ratelimit/ratelimit/pkg/internal/fleet/awsdb"
+	"github.com/ratelimit/ratelimit/pkg/internal/fleet/budgets"
+	"github.com/ratelimit/ratelimit/pkg/internal/fleet/catalog"
 	"github.com/ratelimit/ratelimit/pkg/limiter"
 )
 
@@ -30,22 +31,20 @@ const callTimeout = 10 * time.Second
 
 // Stream is the stream of a table, and an aggregator's part of the table. It is safe for concurrent use.
 type Stream struct {
+	*budgets.Notes
+	*catalog.Progress
+
 	client awsdb.Client
 	stream Client
 	table  string
 	now    func() time.Time
-	stored storedCache
 
 	shards shards
-
-	mu       sync.Mutex
-	names    map[string]string    // of namespaces, by id, as last read
-	nameless map[string]time.Time // ids without a name, and until when they are not looked up
 }
 
 var (
 	_ aggregator.Source    = (*Stream)(nil)
-	_ aggregator.Snapshots = (*Stream)(nil)
+	_ aggregator.Standings = (*Stream)(nil)
 	_ aggregator.Leases    = (*Stream)(nil)
 )
 
@@ -59,7 +58,10 @@ func Open(ctx context.Context, client awsdb.Client, stream Client, table string,
 	if err != nil {
 		return nil, err
 	}
-	return &Stream{client: client, stream: stream, table: table, shards: shards{at: at}, now: now}, nil
+	return &Stream{
+		Notes: budgets.NewNotes(client, table, now), Progress: catalog.NewProgress(client, table, now),
+		client: client, stream: stream, table: table, shards: shards{at: at}, now: now,
+	}, nil
 }
 
 // find returns the stream that a table has now.

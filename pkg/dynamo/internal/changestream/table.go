@@ -2,7 +2,6 @@ package changestream
 
 import (
 	"context"
-	"errors"
 	"fmt"
 
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
@@ -51,19 +50,10 @@ func (s *Stream) post(ctx context.Context, c *aggregator.Change) (aggregator.Seq
 		return aggregator.Sequence(has), item, nil
 	}
 	if err != nil {
-		return "", nil, fmt.Errorf("%s: %w", change.Of.Key(c.Snapshot.Bucket.Namespace), translateCall(err))
+		return "", nil, fmt.Errorf("%s: %w", change.Of.Key(c.Snapshot.Bucket.Namespace), awsdb.TranslatePatient(err))
 	}
 	s.forget(ctx, &change, out.Attributes)
 	return "", out.Attributes, nil
-}
-
-// translateCall returns the error of a call for a change. A role can get a permission that it lacks: the
-// change is not refused for good, and its records wait.
-func translateCall(err error) error {
-	if kind := awsdb.KindOf(err); errors.Is(kind, awsdb.ErrDenied) {
-		return fmt.Errorf("%w: %w: %w", limiter.ErrUnavailable, awsdb.ErrDenied, err)
-	}
-	return awsdb.Translate(err)
 }
 
 // forget removes positions of a snapshot in shards that the stream has dropped. One that fails is

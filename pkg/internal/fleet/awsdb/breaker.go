@@ -50,11 +50,11 @@ const (
 )
 
 // ErrOutage is of calls that are not made because of an outage.
-var ErrOutage = errors.New("DynamoDB is marked unavailable")
+var ErrOutage = errors.New("the store is marked unavailable")
 
 // ErrPaced is of calls that are not made because DynamoDB has only just begun to answer. They
 // may be made again soon, as those that it throttles.
-var ErrPaced = errors.New("DynamoDB answers again, and few calls at a time are made")
+var ErrPaced = errors.New("the store answers again, and few calls at a time are made")
 
 // verdict is the meaning of the end of a call for the state of DynamoDB.
 type verdict uint8

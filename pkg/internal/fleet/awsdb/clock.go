@@ -200,13 +200,19 @@ func (c *Clock) correction() time.Duration {
 
 // Observe corrects the clock by one reply: when the request was sent, when the reply was
 // received, both by this machine's clock, and the reply's Date.
-func (c *Clock) Observe(sent, received, date time.Time) {
+func (c *Clock) Observe(sent, received, date time.Time) { c.observe(sent, received, date, dateStep) }
+
+// ObserveExact is [Clock.Observe] for a reply that has the server's time in full.
+func (c *Clock) ObserveExact(sent, received, at time.Time) { c.observe(sent, received, at, 0) }
+
+// observe takes in a date that was rounded down to a step.
+func (c *Clock) observe(sent, received, date time.Time, step time.Duration) {
 	earliest, latest := sent.Sub(c.start), received.Sub(c.start)
 	server := date.Sub(c.start.Round(0)) // by the readings of both clocks
 	if latest < earliest || server.Abs() > maxAhead {
 		return
 	}
-	seen := span{low: server - latest - serverSkew, high: server + dateStep - earliest + serverSkew, at: latest}
+	seen := span{low: server - latest - serverSkew, high: server + step - earliest + serverSkew, at: latest}
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.set = c.setBy(received)

@@ -17,7 +17,7 @@ import (
 
 // ErrDenied says that the role of the caller lacks a permission. Errors that wrap it
 // wrap limiter.ErrInvalid too: no policy admits a request because of them.
-var ErrDenied = errors.New("DynamoDB denies access")
+var ErrDenied = errors.New("the store denies access")
 
 // notSentError is an error of a request that got no connection to be written to.
 type notSentError struct{ err error }
@@ -47,6 +47,15 @@ func TranslateRead(err error) error {
 		return fmt.Errorf("%w: %w", kind, err)
 	}
 	return err
+}
+
+// TranslatePatient is [Translate] for a call whose caller waits. A role can get a permission that it lacks:
+// the call is not refused for good.
+func TranslatePatient(err error) error {
+	if kind := KindOf(err); errors.Is(kind, ErrDenied) {
+		return fmt.Errorf("%w: %w: %w", limiter.ErrUnavailable, ErrDenied, err)
+	}
+	return Translate(err)
 }
 
 // ContextError returns the error of a call whose context was done before it began; nil

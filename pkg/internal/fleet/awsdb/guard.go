@@ -10,7 +10,12 @@ import (
 
 // Guard is a client that asks a breaker before each call, and checks each reply.
 type Guard struct {
-	client  Client
+	client Client
+	*circuit
+}
+
+// circuit is what guards of one server share.
+type circuit struct {
 	cfg     GuardConfig
 	breaker breaker
 	herald  herald
@@ -27,25 +32,28 @@ type GuardConfig struct {
 
 // NewGuard puts a breaker before a client.
 func NewGuard(client Client, cfg GuardConfig) *Guard {
-	return &Guard{client: client, cfg: cfg, herald: herald{tell: cfg.Observe}}
+	return &Guard{client, &circuit{cfg: cfg, herald: herald{tell: cfg.Observe}}}
 }
 
+// For returns a guard of another client of the same server: it has the same breaker and counts.
+func (g *Guard) For(client Client) *Guard { return &Guard{client, g.circuit} }
+
 // State returns whether DynamoDB answers.
-func (g *Guard) State() State { return g.breaker.look() }
+func (g *circuit) State() State { return g.breaker.look() }
 
 // FailingSince returns when DynamoDB began to fail: the time of the first failed call since
 // the last answer, or of the first of the outage. It is zero while calls are answered.
-func (g *Guard) FailingSince() time.Time { return g.breaker.failingSince() }
+func (g *circuit) FailingSince() time.Time { return g.breaker.failingSince() }
 
 // Outages returns how many outages there were, and whether there is one now.
-func (g *Guard) Outages() (n int64, open bool) { return g.breaker.counted() }
+func (g *circuit) Outages() (n int64, open bool) { return g.breaker.counted() }
 
 // WrongReplies returns how many replies there were that DynamoDB never gives to their calls.
-func (g *Guard) WrongReplies() int64 { return g.wrong.total() }
+func (g *circuit) WrongReplies() int64 { return g.wrong.total() }
 
 // Silent begins an outage unless there is one: calls wait since a time, and no call has been
 // answered for so long that DynamoDB counts as unavailable.
-func (g *Guard) Silent(since time.Time, cause error) {
+func (g *circuit) Silent(since time.Time, cause error) {
 	if g.breaker.silent(g.cfg.Now(), since, cause, uint16(g.cfg.Loop.Draw(1<<16))) { // #nosec G115 -- in range
 		g.herald.changed.Store(true)
 	}

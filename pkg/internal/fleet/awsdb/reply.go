@@ -29,7 +29,7 @@ func (e *credentialsError) Unwrap() error { return e.err }
 
 // errIncomplete says that a reply lacks parts that DynamoDB always sends. So the
 // outcome of the call is not known.
-var errIncomplete = errors.New("the reply lacks a part that DynamoDB always sends")
+var errIncomplete = errors.New("the reply lacks a part that the store always sends")
 
 // incomplete returns the error of a reply without something.
 func incomplete(op, missing string) error {
@@ -80,7 +80,8 @@ func CheckReply(in, out any, err error) error {
 
 // asksForItem reports whether an update asks for attributes that it leaves.
 func asksForItem(v types.ReturnValue) bool {
-	return v == types.ReturnValueAllNew || v == types.ReturnValueUpdatedNew
+	_, changes := SerialOf(v)
+	return changes || v == types.ReturnValueAllNew || v == types.ReturnValueUpdatedNew
 }
 
 // checkRefusal returns the error of a call, or that its refusal proves nothing: it shows another

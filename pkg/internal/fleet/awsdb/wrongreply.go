@@ -29,7 +29,7 @@ func (w *wrongReplies) saw(ctx context.Context, logger *slog.Logger, err error, 
 	}
 	suppressed, due := w.count(now)
 	if due && logger != nil {
-		logger.LogAttrs(ctx, slog.LevelError, "a reply is not one of DynamoDB to its call, and counts as none", slog.Int64("suppressed", suppressed), slog.Any("error", err))
+		logger.LogAttrs(ctx, slog.LevelError, "a reply of the store is none to its call, and does not count", slog.Int64("suppressed", suppressed), slog.Any("error", err))
 	}
 }
 

@@ -23,7 +23,7 @@ func sorted(list []string) []string {
 // eventsOf returns the newest events of a subject, the newest first, without their records.
 func eventsOf(t *testing.T, c *Catalog, subject limiter.Ref) []limiter.AuditEvent {
 	t.Helper()
-	page, err := c.ListEvents(t.Context(), ns, subject, limiter.Page{Size: limiter.MaxPage})
+	page, err := c.ListEvents(t.Context(), ns, limiter.AuditOf(subject), limiter.Page{Size: limiter.MaxPage})
 	if err != nil {
 		t.Fatal(err)
 	}

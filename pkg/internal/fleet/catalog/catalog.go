@@ -24,6 +24,7 @@ type Config struct {
 	Table  string
 	Logger *slog.Logger // nil = none
 
+	Generation     uint64        // that generations count from, until Forget
 	AuditRetention time.Duration // how long audit events are kept; 0 = limiter.AuditRetention
 	PurgeWait      time.Duration // how long a purge waits; 0 = DefaultPurgeWait, below 0 = not at all
 
@@ -76,7 +77,7 @@ func New(cfg Config) *Catalog {
 	ctx, stop := context.WithCancel(context.Background())
 	c := &Catalog{auditRetention: cfg.AuditRetention, purgeWait: cfg.PurgeWait, namespaces: namespaces{
 		table: table{client: cfg.Client, name: cfg.Table, loop: cfg.Loop},
-		now:   cfg.Now, log: cfg.Logger, opening: make(map[string]*opening), stop: stop,
+		now:   cfg.Now, log: cfg.Logger, opening: make(map[string]*opening), stop: stop, base: cfg.Generation,
 	}}
 	c.work.Go(func() { c.watch(ctx, cfg.Ticks) })
 	return c
@@ -123,7 +124,7 @@ func (c *Catalog) readAt(ctx context.Context, sp *space, refs []limiter.Ref) (ui
 			newest = max(newest, stored[i].Generation)
 		}
 		if newest <= known.Changes {
-			return known.Generation(), stored, nil
+			return sp.generation(known), stored, nil
 		}
 		sp.saw(schema.Counters{Changes: newest})
 	}

@@ -3,6 +3,7 @@ package catalog
 import (
 	"context"
 	"errors"
+	"sync"
 	"testing"
 	"time"
 
@@ -20,6 +21,9 @@ type catalogOnly struct {
 	*embedded.Store
 	*Catalog
 	settlements *Settlements
+	// purging keeps a namespace from being created again between the purges of its records and of its
+	// buckets, which the store itself does in one.
+	purging *sync.Mutex
 }
 
 func (s catalogOnly) Read(ctx context.Context, namespace string, refs []limiter.Ref, records []limiter.Record) (uint64, error) {
@@ -43,6 +47,10 @@ func (s catalogOnly) RaiseGeneration(ctx context.Context) error {
 }
 
 func (s catalogOnly) Edit(ctx context.Context, now time.Time, namespace string, e limiter.Edit) (limiter.Edited, error) {
+	if e.Switch == limiter.CreateNamespace {
+		s.purging.Lock()
+		defer s.purging.Unlock()
+	}
 	return s.Catalog.Edit(ctx, now, namespace, e)
 }
 
@@ -70,7 +78,7 @@ func (s catalogOnly) PurgeOrphan(ctx context.Context, id string, progress func(i
 	return s.Catalog.PurgeOrphan(ctx, id, progress)
 }
 
-func (s catalogOnly) ListDisabled(ctx context.Context, namespace string, p limiter.Page) (limiter.PageOf[limiter.Ref], error) {
+func (s catalogOnly) ListDisabled(ctx context.Context, namespace string, p limiter.Page) (limiter.PageOf[limiter.Stored], error) {
 	return s.Catalog.ListDisabled(ctx, namespace, p)
 }
 
@@ -78,8 +86,8 @@ func (s catalogOnly) Get(ctx context.Context, namespace string, ref limiter.Ref)
 	return s.Catalog.Get(ctx, namespace, ref)
 }
 
-func (s catalogOnly) ListEvents(ctx context.Context, namespace string, subject limiter.Ref, p limiter.Page) (limiter.PageOf[limiter.AuditEvent], error) {
-	return s.Catalog.ListEvents(ctx, namespace, subject, p)
+func (s catalogOnly) ListEvents(ctx context.Context, namespace string, f limiter.AuditFilter, p limiter.Page) (limiter.PageOf[limiter.AuditEvent], error) {
+	return s.Catalog.ListEvents(ctx, namespace, f, p)
 }
 
 func (s catalogOnly) Subscribe(fn func(limiter.Change)) { s.Catalog.Subscribe(fn) }
@@ -112,6 +120,8 @@ func (s catalogOnly) Close(ctx context.Context) error {
 
 // Purge purges the records, and then the buckets.
 func (s catalogOnly) Purge(ctx context.Context, now time.Time, namespace string, progress func(int)) error {
+	s.purging.Lock()
+	defer s.purging.Unlock()
 	deleted := 0
 	if err := s.Catalog.Purge(ctx, now, namespace, func(n int) {
 		deleted = n
@@ -147,7 +157,7 @@ func TestControl(t *testing.T) {
 func newCatalogOnly(t *testing.T, client awsdb.Client) catalogOnly {
 	t.Helper()
 	c := newTestCatalog(t, client)
-	return catalogOnly{embedded.New(embedded.Config{}), c, NewSettlements(SettlementsConfig{Client: c.table.client, Table: c.table.name, NamespaceID: c.NamespaceID})}
+	return catalogOnly{embedded.New(embedded.Config{}), c, NewSettlements(SettlementsConfig{Client: c.table.client, Table: c.table.name, NamespaceID: c.NamespaceID}), new(sync.Mutex)}
 }
 
 // newTestCatalog returns a catalog on a table of its own.
@@ -160,10 +170,15 @@ func newTestCatalog(t *testing.T, client awsdb.Client) *Catalog {
 	return openTestCatalog(t, client, table)
 }
 
-// openTestCatalog returns another replica's catalog on a table.
+// openTestCatalog returns another replica's catalog on a table. It reads changes when the test says so.
 func openTestCatalog(t *testing.T, client awsdb.Client, table string) *Catalog {
 	t.Helper()
-	c := New(Config{Client: client, Table: table, PurgeWait: -1})
+	return openCatalog(t, Config{Client: client, Table: table, PurgeWait: -1, Ticks: make(chan time.Time)})
+}
+
+func openCatalog(t *testing.T, cfg Config) *Catalog {
+	t.Helper()
+	c := New(cfg)
 	t.Cleanup(func() {
 		if err := c.Close(context.WithoutCancel(t.Context())); err != nil {
 			t.Errorf("close: %v", err)

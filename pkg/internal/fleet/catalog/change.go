@@ -5,7 +5,6 @@ import (
 	"crypto/rand"
 	"fmt"
 	"slices"
-	"strings"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
@@ -42,13 +41,12 @@ func (c *Catalog) change(ctx context.Context, namespace string, prepare func(ctx
 		return err
 	}
 	defer sp.end()
-	principal := strings.Clone(limiter.PrincipalFrom(ctx))
 	for base := sp.newest().Changes; ; {
 		e, err := prepare(ctx, sp, base+1)
 		if err != nil {
 			return err
 		}
-		e.event.Principal = principal
+		e.event.Principal, e.event.Reason = limiter.PrincipalFrom(ctx), limiter.ReasonFrom(ctx)
 		err = c.table.commit(ctx, c.transaction(sp, base, e))
 		code, item := awsdb.ReasonAt(err, 0)
 		switch {

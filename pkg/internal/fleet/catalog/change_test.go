@@ -173,7 +173,7 @@ func TestChangesOfReplicas(t *testing.T) {
 	for i := range replicas[1:] {
 		replicas[i+1] = openTestCatalog(t, client, replicas[0].table.name)
 	}
-	const each = 8
+	const each = 5
 	var g errgroup.Group
 	for i, c := range replicas {
 		g.Go(func() error {

@@ -19,11 +19,11 @@ func (t *table) commit(ctx context.Context, in *dynamodb.TransactWriteItemsInput
 	doubtful := false
 	for try := 1; ; try++ {
 		_, err := t.client.TransactWriteItems(ctx, in)
-		kind := awsdb.KindOf(err)
-		if err == nil || kind != nil && !awsdb.MayPass(kind) {
+		of := awsdb.Translate(err)
+		if err == nil || !awsdb.MayPass(of) { // such as limiter.ErrClosed
 			return err
 		}
-		doubtful = doubtful || errors.Is(kind, limiter.ErrUncertain)
+		doubtful = doubtful || errors.Is(of, limiter.ErrUncertain)
 		if !doubtful && awsdb.IsRefused(err) {
 			return err
 		}

@@ -38,7 +38,7 @@ func (c editor) move(ctx context.Context, now time.Time, namespace string, e lim
 	}
 	done := limiter.Edited{}
 	if e.DryRun {
-		done.After, err = e.Apply(now, limiter.NamespaceActive, done.Before)
+		done.After, err = e.Apply(ctx, now, limiter.NamespaceActive, done.Before)
 	} else {
 		done, err = c.amend(ctx, now, namespace, e, true)
 	}
@@ -88,7 +88,7 @@ func (c editor) prepare(ctx context.Context, sp *space, now time.Time, e limiter
 	if e.Switch == limiter.EndPurge && c.begun > 0 && before.State == limiter.NamespacePurging && stored[0].Generation != c.begun {
 		return done, out, errAnotherPurge
 	}
-	after, err := e.Apply(now, stored[1].Record.State, before)
+	after, err := e.Apply(ctx, now, stored[1].Record.State, before)
 	if err != nil {
 		return done, out, err
 	}

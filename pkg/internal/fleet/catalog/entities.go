@@ -74,7 +74,7 @@ func (c editor) deletion(ctx context.Context, sp *space, id string, left limiter
 // putBare puts the record of an entity that is not stored: whether it is disabled.
 func (c editor) putBare(sp *space, ref limiter.Ref, r limiter.Record, generation uint64) types.TransactWriteItem {
 	if r.Disabled {
-		return putItem(c.table.name, schema.DisabledItem(sp.id, ref.Entity, generation))
+		return putItem(c.table.name, schema.DisabledItem(sp.id, ref.Entity, r, generation))
 	}
 	return putItem(c.table.name, schema.Tombstone(sp.id, schema.KeyOfRef(sp.id, ref), ref.Kind, generation, c.now().Add(schema.ChangeTTL)))
 }

@@ -30,7 +30,7 @@ func Example() {
 	records := make([]limiter.Record, 1)
 	generation, err := reader.Read(ctx, "default", []limiter.Ref{ref}, records)
 	fmt.Println(records[0].Limits.At(0), "at generation", generation, err)
-	events, err := reader.ListEvents(ctx, "default", ref, limiter.Page{})
+	events, err := reader.ListEvents(ctx, "default", limiter.AuditOf(ref), limiter.Page{})
 	for _, event := range events.Items {
 		fmt.Println(event.Action, err)
 	}

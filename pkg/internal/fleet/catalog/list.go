@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/base64"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"strings"
 
@@ -56,13 +55,8 @@ func (c *Catalog) ListLimits(ctx context.Context, namespace string, f limiter.Li
 
 // ListDisabled implements limiter.Directory, as ListEntities does. It reads every record of the
 // namespace.
-func (c *Catalog) ListDisabled(ctx context.Context, namespace string, p limiter.Page) (limiter.PageOf[limiter.Ref], error) {
-	found, err := c.list(ctx, namespace, p, func(ns string) []stage { return everything(c.table.name, ns) }, func(s limiter.Stored) bool { return s.Record.Disabled })
-	page := limiter.PageOf[limiter.Ref]{Next: found.Next}
-	for _, stored := range found.Items {
-		page.Items = append(page.Items, stored.Ref)
-	}
-	return page, err
+func (c *Catalog) ListDisabled(ctx context.Context, namespace string, p limiter.Page) (limiter.PageOf[limiter.Stored], error) {
+	return c.list(ctx, namespace, p, func(ns string) []stage { return everything(c.table.name, ns) }, func(s limiter.Stored) bool { return s.Record.Disabled })
 }
 
 // lists makes the queries of lists.
@@ -243,7 +237,7 @@ func parseCursor(text string) (c cursor, err error) {
 		err = json.Unmarshal(data, &c)
 	}
 	if err != nil {
-		return cursor{}, errors.Join(errCursor, err)
+		return cursor{}, errCursor
 	}
 	return c, nil
 }

@@ -21,6 +21,7 @@ const openTimeout = 5 * time.Second
 type space struct {
 	name string
 	id   string
+	base uint64 // that generations count from
 
 	writing chan struct{} // holds one token while this process changes the namespace
 
@@ -44,6 +45,7 @@ type namespaces struct {
 	mu         sync.Mutex
 	closed     bool
 	opening    map[string]*opening
+	base       uint64 // of namespaces that are opened from now on
 	raises     uint64 // how often RaiseGeneration was called
 	loadFailed error  // the error of the last first read of a namespace; nil = none
 	subscriber func(limiter.Change)
@@ -114,6 +116,23 @@ func (n *namespaces) Subscribe(fn func(limiter.Change)) {
 	defer n.mu.Unlock()
 	n.subscriber = fn
 }
+
+// Forget drops what this process knows of the table, whose server has come back with an older state,
+// or with none. Generations count from one that is above all before. The subscriber is told that all
+// may have changed.
+func (n *namespaces) Forget(generation uint64) {
+	n.mu.Lock()
+	n.base = generation
+	subscriber := n.subscriber
+	n.spaces.Clear()
+	n.mu.Unlock()
+	if subscriber != nil {
+		subscriber(limiter.Change{Generation: generation})
+	}
+}
+
+// generation returns the generation of the counters of the namespace.
+func (sp *space) generation(c schema.Counters) uint64 { return sp.base + c.Generation() }
 
 // saw notes values of the counters.
 func (sp *space) saw(c schema.Counters) {

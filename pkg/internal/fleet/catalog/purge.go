@@ -134,7 +134,8 @@ func (p *purge) keys(ctx context.Context) iter.Seq2[schema.Key, error] {
 
 // events yields the keys of the audit events of the system that are not about the namespace.
 func (p *purge) events(ctx context.Context, yield func(schema.Key, error) bool) {
-	for item, err := range p.table.scan(ctx, schema.QueryAudit(p.table.name, p.ns, schema.SubjectSystem)) {
+	system := limiter.SystemLimitsRef()
+	for item, err := range p.table.scan(ctx, schema.QueryAudit(p.table.name, p.ns, &system, "", "")) {
 		var e limiter.AuditEvent
 		var k schema.Key
 		if err == nil {

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -38,7 +39,8 @@ func byPrefix(table, index, pk, prefix string) *dynamodb.QueryInput {
 }
 
 func accessPatterns(table string) []accessPattern {
-	const ns, begins = testNS, "#pk = :pk AND begins_with(#sk, :sk)"
+	const ns, begins, between = testNS, "#pk = :pk AND begins_with(#sk, :sk)", "#pk = :pk AND #sk BETWEEN :first AND :last"
+	user := limiter.EntityRef("user-1")
 	hour := time.Date(2024, 1, 31, 14, 0, 0, 0, time.UTC)
 	bucket := schema.BucketKey(ns, limiter.BucketKey{Entity: "user-1", Resource: "gpt-4"}, 0)
 	return []accessPattern{
@@ -64,9 +66,19 @@ func accessPatterns(table string) []accessPattern {
 			inPartition(schema.IndexPartition(bucket.PK)),
 		},
 		{
-			"audit events", schema.QueryAudit(table, ns, "user-1"), "", begins,
-			map[string]string{"#pk": "PK", ":pk": ns + "/AUDIT#user-1", "#sk": "SK", ":sk": "#AUDIT#"},
+			"audit events of a subject", schema.QueryAudit(table, ns, &user, "", ""), "", between,
+			map[string]string{"#pk": "PK", ":pk": ns + "/AUDIT#user-1", "#sk": "SK", ":first": "#AUDIT#", ":last": "#AUDIT#~"},
 			[]schema.Key{schema.AuditKey(ns, "user-1", limiter.AuditID(hour, 1))},
+		},
+		{
+			"audit events of all subjects", schema.QueryAudit(table, ns, nil, limiter.AuditID(hour, 1), limiter.AuditID(hour, 2)), "GSI2", between,
+			map[string]string{"#pk": "GSI2PK", ":pk": ns + "/AUDIT#", "#sk": "GSI2SK", ":first": "#AUDIT#" + limiter.AuditID(hour, 1), ":last": "#AUDIT#" + limiter.AuditID(hour, 1)},
+			[]schema.Key{schema.AuditKey(ns, "user-1", limiter.AuditID(hour, 1))},
+		},
+		{
+			"audit events before those of a time", schema.QueryAudit(table, ns, nil, "", limiter.AuditID(hour, 0)), "GSI2", between,
+			map[string]string{"#pk": "GSI2PK", ":pk": ns + "/AUDIT#", "#sk": "GSI2SK", ":first": "#AUDIT#", ":last": "#AUDIT#" + strings.TrimSuffix(limiter.AuditID(hour, 0), strings.Repeat("0", 16))},
+			nil,
 		},
 		{
 			"limits of an entity", schema.QueryEntityLimits(table, ns, "user-1"), "", begins,
@@ -74,7 +86,7 @@ func accessPatterns(table string) []accessPattern {
 			[]schema.Key{schema.EntityLimitsKey(ns, "user-1", "_default_"), schema.EntityLimitsKey(ns, "user-1", "gpt-4")},
 		},
 		{
-			"changes", schema.QueryChanges(table, ns, 9, 10), "", "#pk = :pk AND #sk BETWEEN :first AND :last",
+			"changes", schema.QueryChanges(table, ns, 9, 10), "", between,
 			map[string]string{"#pk": "PK", ":pk": ns + "/SYSTEM#", "#sk": "SK", ":first": "#CHANGE#00000000000000000009", ":last": "#CHANGE#00000000000000000010"},
 			[]schema.Key{schema.ChangeKey(ns, 9), schema.ChangeKey(ns, 10)},
 		},
@@ -100,8 +112,8 @@ func schemaItems() map[schema.Key]map[string]string {
 		schema.GenerationKey(ns):                                                           {},
 		schema.VersionKey():                                                                {},
 		schema.NamespaceKey("ns"):                                                          {},
-		schema.AuditKey(ns, "user-1", limiter.AuditID(hour, 1)):                            schema.NamespaceIndex(ns, schema.AuditKey(ns, "user-1", "")),
-		schema.AuditKey(ns, "user-2", limiter.AuditID(hour, 2)):                            schema.NamespaceIndex(ns, schema.AuditKey(ns, "user-2", "")),
+		schema.AuditKey(ns, "user-1", limiter.AuditID(hour, 1)):                            schema.AuditIndexes(ns, schema.AuditKey(ns, "user-1", limiter.AuditID(hour, 1))),
+		schema.AuditKey(ns, "user-2", limiter.AuditID(hour, 2)):                            schema.AuditIndexes(ns, schema.AuditKey(ns, "user-2", limiter.AuditID(hour, 2))),
 	}
 	for generation := range uint64(12) {
 		all[schema.ChangeKey(ns, generation)] = schema.NamespaceIndex(ns, schema.ChangeKey(ns, generation))

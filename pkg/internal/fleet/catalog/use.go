@@ -2,6 +2,7 @@ package catalog
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 
@@ -67,9 +68,10 @@ func (n *namespaces) notFound(ctx context.Context, name string) error {
 func (n *namespaces) open(ctx context.Context, name string, o *opening) {
 	ctx, cancel := context.WithTimeout(ctx, openTimeout)
 	defer cancel()
-	o.sp, o.err = n.load(ctx, name)
-	if o.err == nil {
-		o.err = n.enter(ctx, o.sp)
+	for o.err = errForgotten; errors.Is(o.err, errForgotten); {
+		if o.sp, o.err = n.load(ctx, name); o.err == nil {
+			o.err = n.enter(ctx, o.sp)
+		}
 	}
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -78,13 +80,19 @@ func (n *namespaces) open(ctx context.Context, name string, o *opening) {
 	close(o.done)
 }
 
+// errForgotten is of a namespace that was loaded before [namespaces.Forget].
+var errForgotten = errors.New("the namespace was read before its server came back")
+
 // load reads a namespace, which it registers if it is new.
 func (n *namespaces) load(ctx context.Context, name string) (*space, error) {
+	n.mu.Lock()
+	base := n.base
+	n.mu.Unlock()
 	ns, err := n.table.resolve(ctx, name, n.now())
 	if err != nil {
 		return nil, err
 	}
-	sp := &space{name: name, id: ns.ID, writing: make(chan struct{}, 1)}
+	sp := &space{name: name, id: ns.ID, base: base, writing: make(chan struct{}, 1)}
 	found, err := n.table.readCounters(ctx, ns.ID)
 	if err == nil {
 		err = found[0].err
@@ -102,6 +110,10 @@ func (n *namespaces) enter(ctx context.Context, sp *space) error {
 	for raised := uint64(0); ; {
 		n.mu.Lock()
 		raises := n.raises
+		if n.base != sp.base {
+			n.mu.Unlock()
+			return errForgotten
+		}
 		if raises == raised {
 			n.spaces.Store(sp.name, sp)
 			n.mu.Unlock()

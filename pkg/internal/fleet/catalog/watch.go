@@ -143,7 +143,7 @@ func (n *namespaces) announce(sp *space, refs []limiter.Ref) {
 	subscriber := n.subscriber
 	n.mu.Unlock()
 	if subscriber != nil {
-		generation := schema.Counters{Changes: sp.notified, Configuration: sp.known.Configuration}.Generation()
+		generation := sp.generation(schema.Counters{Changes: sp.notified, Configuration: sp.known.Configuration})
 		subscriber(limiter.Change{Namespace: sp.name, Generation: generation, Refs: refs})
 	}
 }

@@ -212,7 +212,7 @@ func TestWatcher(t *testing.T) {
 func TestToldByDynamoDB(t *testing.T) {
 	client := dynamotest.Start(t).Client(t)
 	a := newTestCatalog(t, client)
-	b := openTestCatalog(t, client, a.table.name)
+	b := openCatalog(t, Config{Client: client, Table: a.table.name})
 	got := make(chan limiter.Change, 1)
 	b.Subscribe(func(ch limiter.Change) { got <- ch })
 	read(t, b)

@@ -87,6 +87,7 @@ func changings() []changing {
 	}
 	return []changing{
 		{name: "nothing", text: "nothing changes", sc: usual, do: func(*change) {}},
+		{name: "nothing-half", text: "the same at half of the limit", sc: half, do: func(*change) {}},
 		{name: "raise", text: "the limit is raised on all replicas at once, at twice the limit", sc: usual, do: all, raised: 200, force: inForce},
 		{name: "raise-half", text: "the same at half of the limit", sc: half, do: all, raised: 200, force: inForce},
 		{name: "rollout", text: "the limit is raised on one replica after the other, each 0.7 s after the one before, at twice the limit", sc: usual, do: rollout, raised: 200, force: inForce},
@@ -346,8 +347,10 @@ func (c *change) far() bool { return c.trip > limiter.DefaultTimeout }
 func (c *change) lateMost() float64 {
 	most := 0.01
 	switch {
-	case c.splits, c.far() && c.mode == modeGroupCommit: // a call asks one shard after the other
+	case c.far() && c.mode == modeGroupCommit:
 		return 1
+	case c.splits && 2*c.trip > limiter.DefaultTimeout: // a shard refills one token in 4 ms, and calls wait for it
+		most = 0.09
 	case 2*c.trip > limiter.DefaultTimeout && c.mode == modeGroupCommit: // without a change as well
 		most = 0.035
 	case c.far() && c.kills:

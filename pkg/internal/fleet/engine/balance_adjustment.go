@@ -122,7 +122,7 @@ func (t *adjustment) finish(ctx context.Context, changes []*plan.Adjusted) (out 
 	at := changes[0].Now()
 	out = limiter.Adjusted{Found: true, Before: stateOf(t.Bucket, before, at), After: stateOf(t.Bucket, after, at)}
 	out.Booked = t.Booked(&out.Before, &out.After)
-	if t.Full(out.Booked) {
+	if t.Unfit(out.Booked) {
 		out.After = out.Before
 		return out, true, nil
 	}

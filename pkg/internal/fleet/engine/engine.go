@@ -39,7 +39,7 @@ const (
 
 // Config configures an engine. Client, Table and Namespace must be set.
 type Config struct {
-	// Client is the way to DynamoDB. It must not retry.
+	// Client is the way to the table. It must not retry. One that is no *awsdb.Guard gets one.
 	Client awsdb.Client
 	Table  string
 	// Namespace returns the id of a namespace, which it registers if it is new. Its errors
@@ -66,6 +66,9 @@ type Config struct {
 	// Leases lets the engine lease tokens, as the policy of each op says. Leases of other
 	// replicas are honoured either way.
 	Leases bool
+	// Brief says that Client knows [awsdb.ChangesSince]. A write that no other changed the item before is
+	// then answered without the item.
+	Brief bool
 	// Now is the machine's clock, with both of its readings; nil = time.Now.
 	Now func() time.Time
 	// Clock corrects the callers' clocks; nil = they are taken as they are.
@@ -83,7 +86,7 @@ type Config struct {
 // withDefaults returns the configuration with its defaults filled in.
 func (c Config) withDefaults() (Config, error) {
 	if c.Client == nil || c.Table == "" || c.Namespace == nil {
-		return c, fmt.Errorf("%w: the buckets of a DynamoDB table need a client, the name of the table, and its namespaces", limiter.ErrInvalid)
+		return c, fmt.Errorf("%w: the buckets of a table need a client, the name of the table, and its namespaces", limiter.ErrInvalid)
 	}
 	if c.Budget > maxBudget {
 		return c, fmt.Errorf("%w: the budget of a decision is %v; it must be at most %v", limiter.ErrInvalid, c.Budget, maxBudget)
@@ -152,11 +155,14 @@ func NewIdle(cfg Config) (*Engine, error) {
 		return nil, err
 	}
 	e := &Engine{cfg: cfg, sweeper: func() {}}
-	e.guard = awsdb.NewGuard(cfg.Client, awsdb.GuardConfig{Now: cfg.Now, Loop: cfg.Loop, Observe: cfg.Observe, Logger: cfg.Logger})
+	var guarded bool
+	if e.guard, guarded = cfg.Client.(*awsdb.Guard); !guarded {
+		e.guard = awsdb.NewGuard(cfg.Client, awsdb.GuardConfig{Now: cfg.Now, Loop: cfg.Loop, Observe: cfg.Observe, Logger: cfg.Logger})
+	}
 	e.prefer = int(cfg.Loop.Draw(schema.MaxShards))
 	e.lanes = lane.New(lane.Config{
 		Client: e.guard, Table: cfg.Table, Loop: cfg.Loop, Now: cfg.Now, Clock: cfg.Clock, Attempt: cfg.Attempt, Budget: cfg.Budget,
-		MaxLanes: cfg.MaxLanes, ShardUnits: cfg.ShardUnits, Quiet: cfg.Quiet, Leases: cfg.Leases, Logger: cfg.Logger, Silence: e.guard.Silent, Seen: e.saw,
+		MaxLanes: cfg.MaxLanes, ShardUnits: cfg.ShardUnits, Quiet: cfg.Quiet, Leases: cfg.Leases, Brief: cfg.Brief, Logger: cfg.Logger, Silence: e.guard.Silent, Seen: e.saw,
 	})
 	return e, nil
 }
@@ -194,7 +200,7 @@ func (e *Engine) Close(ctx context.Context) error {
 	case <-done:
 		e.lanes.Stop() //nolint:contextcheck // a lane works for as long as the lanes do
 		if lost := e.lanes.Counters.LostUsage.Stop.Load(); lost > 0 {
-			return fmt.Errorf("%w: DynamoDB did not answer, and usage of %d millitokens is not counted", limiter.ErrUnavailable, lost)
+			return fmt.Errorf("%w: the server of the store did not answer, and usage of %d millitokens is not counted", limiter.ErrUnavailable, lost)
 		}
 		return nil
 	case <-ctx.Done():

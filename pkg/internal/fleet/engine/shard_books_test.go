@@ -2,6 +2,7 @@ package engine_test
 
 import (
 	"testing"
+	"time"
 
 	"github.com/ratelimit/ratelimit/pkg/internal/fleet/engine"
 	"github.com/ratelimit/ratelimit/pkg/internal/fleet/plan"
@@ -45,34 +46,46 @@ func TestPartsOfAChargeAreTheWhole(t *testing.T) {
 }
 
 // A process has one request at a time take from several shards, if one shard could hold it. It ends with its
-// branch, and not with that of another one.
+// branch, and not with that of another one. After two wanted to at a time none does for a while.
 func TestOneRequestGathers(t *testing.T) {
 	g := newGrove(t, []int64{10_000, 10_000, 10_000, 10_000})
 	for i := range g.states {
 		g.sees(i)
 	}
+	at := atNow()
+	clock := func() time.Time { return at }
 	gathers := func() (*engine.Branch, bool) {
 		op := &plan.Request{Limits: g.limits, Generation: 1, Spends: []plan.Spend{{Limit: "l", Need: 20_000, Take: 20_000}}}
 		b := engine.NewBranch(g.id, op, 0, now)
-		for _, p := range b.Next(&g.forest, atNow) {
+		for _, p := range b.Next(&g.forest, clock) {
 			g.decide(p.Index, p.Request)
 		}
 		b.Harvest()
-		return b, len(b.Next(&g.forest, atNow)) > 0
+		return b, len(b.Next(&g.forest, clock)) > 0
 	}
-	first, ok := gathers()
-	if !ok {
-		t.Fatal("a request alone does not take from several shards")
+	for range 2 { // one after the other
+		alone, ok := gathers()
+		if !ok {
+			t.Fatal("a request alone does not take from several shards")
+		}
+		alone.Leave()
 	}
+	first, _ := gathers()
 	second, ok := gathers()
 	if ok || !second.Denied() {
 		t.Error("two requests take from several shards at a time")
 	}
 	second.Leave()
+	at = at.Add(time.Second)
 	if _, ok := gathers(); ok {
 		t.Error("the end of another request lets a third one in")
 	}
 	first.Leave()
+	at = at.Add(engine.CrowdedPause - 1)
+	if _, ok := gathers(); ok {
+		t.Error("a request takes from several shards soon after two wanted to at a time")
+	}
+	at = at.Add(1)
 	if _, ok := gathers(); !ok {
 		t.Error("no other request takes from several shards after the end of the first")
 	}

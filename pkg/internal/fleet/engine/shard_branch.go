@@ -226,9 +226,9 @@ func (b *Branch) again(now func() time.Time) {
 	if b.tree == nil || b.rounds >= maxRounds {
 		return
 	}
-	leaves := b.tree.Leaves()
-	first := b.tree.First(leaves, now())
-	if len(leaves) < 2 || !b.enter(&first) {
+	leaves, at := b.tree.Leaves(), now()
+	first := b.tree.First(leaves, at)
+	if len(leaves) < 2 || !b.enter(&first, at) {
 		return
 	}
 	order := b.order(leaves)
@@ -253,11 +253,9 @@ func (b *Branch) again(now func() time.Time) {
 	}
 }
 
-// enter asks for leave to take from several shards. A process has one request at a time
-// do so, of those that one shard could hold. Where all shards are nearly empty, the
-// others would only take tokens from each other that none of them can use.
-func (b *Branch) enter(l *Leaf) bool {
-	b.gate = b.gate || b.tree.gathering.CompareAndSwap(false, true) // rule: one request of a process takes from several shards
+// enter reports whether the branch may take from several shards. One that no shard could hold always may.
+func (b *Branch) enter(l *Leaf, now time.Time) bool {
+	b.gate = b.gate || b.tree.gather(now)
 	return b.gate || !b.within(l)
 }
 

@@ -38,7 +38,11 @@ func (b *Branch) stateOf(l *Leaf, i int) (held, bool) {
 	}
 	if l.State != nil && l.State.Version.Hash == b.limits.Hash() {
 		at := plan.At(l.State, b.now)
-		return held{tokenbucket.Bucket{Tokens: min(at.Tokens(j, b.now), share.Capacity), Refilled: b.now}, share}, true
+		centre := at.Centre[j].Refill(at.Params[j], b.now)
+		if centre.Extra() == 0 {
+			centre.Tokens = min(centre.Tokens, share.Capacity)
+		}
+		return held{tokenbucket.Bucket{Tokens: centre.Tokens, Refilled: b.now, Carried: min(centre.Carried, 0)}, share}, true
 	}
 	return held{tokenbucket.Full(share, b.now), share}, true
 }
@@ -70,6 +74,7 @@ type together struct {
 	states []held
 	back   int64 // takes that do not stand
 	sum    int64 // of both
+	extra  int64 // the part of it above the capacity
 	lacks  bool  // the spend's goal was not met, and this is less than it needs
 }
 
@@ -88,6 +93,7 @@ func (b *Branch) together(i int, leaves []Leaf, stands bool) together {
 		if at, ok := b.stateOf(&leaves[j], i); ok {
 			t.states = append(t.states, at)
 			t.sum += at.Tokens
+			t.extra += at.Extra()
 		}
 	}
 	t.lacks = t.under != nil && !b.goals[i].met() && t.sum < b.op.Spends[i].Need
@@ -121,7 +127,8 @@ func (b *Branch) reportSpend(sp *limiter.Spend, i int, there *together, lack boo
 	sp.Limits, sp.Index = there.under, there.under.Find(sp.Limit)
 	sp.Exceeded = there.lacks || !b.goals[i].met() && b.over && !lack
 	need, whole := b.op.Spends[i].Need, there.under.Params(sp.Index)
-	sp.Bucket = tokenbucket.Bucket{Tokens: min(there.sum, whole.Capacity), Refilled: b.now}
+	extra := min(there.extra, max(there.sum-whole.Capacity, 0))
+	sp.Bucket = tokenbucket.Bucket{Tokens: min(there.sum, whole.Capacity+extra), Refilled: b.now, Carried: -extra}
 	if sp.Exceeded && need <= whole.Capacity {
 		sp.Bucket = lacking(whole, need, untilThere(there.states, need-there.back, b.now))
 		sp.Bucket.Refilled = b.now

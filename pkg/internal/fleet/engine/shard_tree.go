@@ -12,6 +12,9 @@ import (
 	"github.com/ratelimit/ratelimit/pkg/limiter"
 )
 
+// CrowdedPause is for how long no request of a process takes from several shards after two wanted to at a time.
+const CrowdedPause = 50 * time.Millisecond
+
 // Forest is the last state that this process saw of the buckets with several shards.
 // The zero Forest has none. It is safe for concurrent use.
 type Forest struct {
@@ -30,7 +33,8 @@ type ShardID struct {
 type Tree struct {
 	ID ShardID
 
-	gathering atomic.Bool // a request of this process takes from several shards
+	gathering atomic.Bool  // a request of this process takes from several shards
+	crowded   atomic.Int64 // when another one wanted to meanwhile, Unix ns
 
 	mu     sync.Mutex
 	seen   map[int]Sight // of shards, as their lanes saw them last
@@ -169,6 +173,20 @@ func (t *Tree) First(leaves []Leaf, now time.Time) Leaf {
 		}
 	}
 	return leaves[0]
+}
+
+// gather reports whether a request may take from several shards now. A process has one at a time do so, and none
+// within CrowdedPause of a time when a second one wanted to. Where all shards are nearly empty, others would only take
+// tokens from each other that none of them can use, and be late.
+func (t *Tree) gather(now time.Time) bool {
+	if now.UnixNano()-t.crowded.Load() < int64(CrowdedPause) { // rule: where requests take tokens from each other one seldom tries
+		return false
+	}
+	if !t.gathering.CompareAndSwap(false, true) { // rule: one request of a process takes from several shards
+		t.crowded.Store(now.UnixNano())
+		return false
+	}
+	return true
 }
 
 // Favor has a shard asked first from now on.

@@ -51,7 +51,10 @@ func (f *fleet) adjust(p *process, b *bucket) {
 	case limiter.AdjustSet:
 		a.Tokens, a.gift = f.r.Int64N(whole+1), b.most
 	case limiter.AdjustTopUp:
-		a.Tokens = f.r.Int64N(whole/2 + 1)
+		a.Tokens, a.Excess = f.r.Int64N(whole/2+1), limiter.ExcessCut
+		if f.r.IntN(2) == 0 {
+			a.Excess = limiter.ExcessKept
+		}
 		a.gift = a.Tokens
 	case limiter.AdjustTakeOut:
 		a.Tokens = f.r.Int64N(whole/2 + 1)
@@ -123,6 +126,9 @@ func (f *fleet) adjusted(a *adjusting, out *limiter.Adjusted, err error) {
 		f.failInTime("bucket %d: %s took %v, which is to be done within %v", a.bucket.index, a.Kind.Action(), time.Duration(took), time.Duration(bound))
 	default:
 		f.seen[a.Kind.Action()]++
+		if slices.ContainsFunc(out.After.Limits, func(l limiter.LimitState) bool { return l.Tokens > l.Limit.Capacity*limiter.Milli }) {
+			f.seen["an extra"]++
+		}
 	}
 }
 
@@ -188,7 +194,7 @@ func (f *fleet) transacted(p *process, in *dynamodb.TransactWriteItemsInput) {
 		if !ok {
 			continue
 		}
-		f.writer, f.again = p, ""
+		f.writer, f.again, f.exact = p, "", nil
 		before := of.bucket.items[of.shard]
 		if a := f.adjusting(p, of.bucket); a != nil && before != nil {
 			a.lands(f, before)

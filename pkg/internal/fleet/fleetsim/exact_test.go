@@ -3,8 +3,10 @@ package fleetsim_test
 import (
 	"slices"
 	"strings"
+	"testing"
 	"time"
 
+	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 
 	"github.com/ratelimit/ratelimit/pkg/internal/fleet/schema"
@@ -16,10 +18,17 @@ type streak struct {
 	first, last int64
 	epoch       string // that its first try rested on
 	tries       int
+	open        int // tries whose end the replica does not know
+	others      int // plain writes of the item that the replica sent since then
 }
 
 // givenUp is how long a write must not be tried to count as given up: nothing wants it any more.
 const givenUp = 150 * int64(time.Millisecond)
+
+// passedOver is how many plain writes a replica sends of the item of a lease write that it does not try
+// any more. A lease write that is wanted comes before them. So the replica wants none meanwhile: the
+// demand has become too small for a lease, or the requests too large for the tokens of the item.
+const passedOver = 2
 
 // attrsOf returns the attributes that an expression names.
 func attrsOf(in *dynamodb.UpdateItemInput, text *string) (attrs []string) {
@@ -39,7 +48,7 @@ const leaseWrite = "lease write"
 
 // exactKind returns the kind of an exact write of a lease, of limits or of shards; "" = none.
 func exactKind(in *dynamodb.UpdateItemInput) string {
-	if !slices.Contains(attrsOf(in, in.ConditionExpression), schema.AttrSerial) {
+	if !isExact(in) {
 		return ""
 	}
 	changes := attrsOf(in, in.UpdateExpression)
@@ -57,6 +66,11 @@ func exactKind(in *dynamodb.UpdateItemInput) string {
 		}
 	}
 	return ""
+}
+
+// isExact reports whether an update rests on the serial number of the item.
+func isExact(in *dynamodb.UpdateItemInput) bool {
+	return slices.Contains(attrsOf(in, in.ConditionExpression), schema.AttrSerial)
 }
 
 // epochOf returns the epoch that an update rests on.
@@ -77,12 +91,29 @@ func epochOf(in *dynamodb.UpdateItemInput) string {
 func (p *process) tries(pk, kind string, in *dynamodb.UpdateItemInput) {
 	f := p.fleet
 	s := p.trying[pk+kind]
-	if s == nil || f.now-s.last > givenUp+f.trip() {
+	if s == nil || f.now-s.last > givenUp+f.trip() || s.others >= passedOver {
 		s = &streak{kind: kind, first: f.now, epoch: epochOf(in)}
 		p.trying[pk+kind] = s
 	}
-	s.last = f.now
+	s.last, s.others = f.now, 0
 	s.tries++
+	s.open++
+}
+
+// passes records that a process sends an update that is no exact write of leases, limits or shards. A plain
+// one passes over a lease write that was refused.
+func (p *process) passes(pk string, in *dynamodb.UpdateItemInput) {
+	s := p.trying[pk+leaseWrite]
+	if s != nil && s.open == 0 && !isExact(in) && !slices.Contains(attrsOf(in, in.UpdateExpression), schema.AttrTurn) {
+		s.others++
+	}
+}
+
+// answered records that a process knows the end of a try, or waits for it no more.
+func (p *process) answered(pk, kind string) {
+	if s := p.trying[pk+kind]; s != nil {
+		s.open = max(s.open-1, 0) // the streak may have begun since
+	}
 }
 
 // tried records the outcome of an exact write that was sent at a moment. One that is tried again
@@ -108,4 +139,48 @@ func (p *process) tried(pk, kind string, sent int64, applied bool, epoch string)
 // table refuses for want of capacity, or limits change all the time.
 func (f *fleet) crowded() bool {
 	return len(f.replicas) > 4 || f.on.throttle || f.on.outage || f.on.copies || f.on.restless
+}
+
+// A lease write is not wanted any more where its replica sends plain writes instead, after the end of the
+// last try. Then the next try is the first of its own. A replica that waits for a turn goes on trying.
+func TestALeaseWriteIsPassedOver(t *testing.T) {
+	update := func(condition, attr string) *dynamodb.UpdateItemInput {
+		return &dynamodb.UpdateItemInput{
+			ConditionExpression: aws.String("#0=:0"), UpdateExpression: aws.String("SET #1=:1"),
+			ExpressionAttributeNames: map[string]string{"#0": condition, "#1": attr},
+		}
+	}
+	lease, turn := update(schema.AttrSerial, schema.AttrLeases), update(schema.AttrEpoch, schema.AttrTurn)
+	plain, exact := update(schema.AttrEpoch, schema.AttrLastTake), update(schema.AttrSerial, schema.AttrLastTake)
+	for name, tc := range map[string]struct {
+		open bool // the end of the first try is not known
+		sent []*dynamodb.UpdateItemInput
+		want int // tries of the streak
+	}{
+		"plain writes":                 {false, []*dynamodb.UpdateItemInput{plain, plain}, 1},
+		"one plain write":              {false, []*dynamodb.UpdateItemInput{plain}, 2},
+		"a turn":                       {false, []*dynamodb.UpdateItemInput{turn, plain}, 2},
+		"exact writes of requests":     {false, []*dynamodb.UpdateItemInput{exact, exact}, 2},
+		"plain writes beside the try":  {true, []*dynamodb.UpdateItemInput{plain, plain}, 2},
+		"plain writes beside each try": {false, []*dynamodb.UpdateItemInput{plain, lease, plain}, 3},
+	} {
+		t.Run(name, func(t *testing.T) {
+			p := &process{fleet: &fleet{eventLoop: &eventLoop{}}, trying: make(map[string]*streak)}
+			p.tries("pk", leaseWrite, lease)
+			if !tc.open {
+				p.answered("pk", leaseWrite)
+			}
+			for _, in := range append(tc.sent, lease) {
+				if kind := exactKind(in); kind != "" {
+					p.tries("pk", kind, in)
+					p.answered("pk", kind)
+				} else {
+					p.passes("pk", in)
+				}
+			}
+			if got := p.trying["pk"+leaseWrite].tries; got != tc.want {
+				t.Errorf("the streak has %d tries, want %d", got, tc.want)
+			}
+		})
+	}
 }

@@ -16,7 +16,7 @@ type features struct {
 	refund, charge, looks, leave, impatient    bool
 	adopt, restless, shards, expire            bool
 	rollout, settle, adjust                    bool
-	few, long, parks                           bool
+	few, long, parks, brief                    bool
 }
 
 // feature is a row of the table of features: its name for the flags, how many of a hundred
@@ -63,6 +63,7 @@ func featureTable() []feature {
 		{"adjust", 20, func(f *features) *bool { return &f.adjust }},       // balances are set, reset, topped up and lowered
 		{"few", 30, func(f *features) *bool { return &f.few }},             // calls
 		{"long", 15, func(f *features) *bool { return &f.long }},           // time, and several replicas
+		{"brief", 40, func(f *features) *bool { return &f.brief }},         // writes are answered without the item, where its sender knows it
 	}
 }
 

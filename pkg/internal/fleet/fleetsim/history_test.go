@@ -6,6 +6,8 @@ import (
 	"slices"
 	"time"
 
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+
 	"github.com/ratelimit/ratelimit/pkg/internal/fleet/engine"
 	"github.com/ratelimit/ratelimit/pkg/limiter"
 )
@@ -20,13 +22,15 @@ type history struct {
 	reserved     int          // reservations so far
 	calls        []*call      // under way
 	held         []held
-	released     int64               // when held was checked
-	transactions map[string]bool     // tokens of those that were applied
-	applied      map[string]bool     // ids of writes
-	refused      map[string]bool     // ids of writes whose sender got the answer that they were not applied
-	holders      map[uint32]*process // of leases, by the replicas that items name
-	writer       *process            // that sent the last update
-	again        string              // of the write applied last, if it had been applied or refused before: where its id is
+	released     int64                     // when held was checked
+	transactions map[string]bool           // tokens of those that were applied
+	applied      map[string]bool           // ids of writes
+	refused      map[string]bool           // ids of writes whose sender got the answer that they were not applied
+	holders      map[uint32]*process       // of leases, by the replicas that items name
+	writer       *process                  // that sent the last update
+	again        string                    // of the write applied last, if it had been applied or refused before: where its id is
+	exact        *dynamodb.UpdateItemInput // the write applied last, if it is an exact one of requests
+	overfills    map[string][]overfill     // of exact writes to full shards, by the ids of writes
 
 	admitted, denied, failed, late, policy int
 	writes                                 int
@@ -79,7 +83,7 @@ func (f *fleet) failf(format string, args ...any) {
 
 func (f *fleet) beginHistory() {
 	f.applied, f.refused, f.transactions = make(map[string]bool), make(map[string]bool), make(map[string]bool)
-	f.holders = make(map[uint32]*process)
+	f.holders, f.overfills = make(map[uint32]*process), make(map[string][]overfill)
 	f.byKey, f.byEntity, f.seen = make(map[string]itemOf), make(map[string]*bucket), make(map[string]int)
 	for _, b := range f.buckets {
 		for i := range b.keys {

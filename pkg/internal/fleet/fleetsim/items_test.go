@@ -129,7 +129,13 @@ func (f *fleet) compare(b *bucket, shard int, op string, before, after *schema.B
 // overfilled records the tokens that a full shard was given. It was split since the take, so that it has
 // half of its room then. Or leases have that room.
 func (f *fleet) overfilled(b *bucket, before, after *schema.Bucket) {
-	if !after.Shard.Sharded() && !after.Leased() || after.Shard.Epoch != before.Shard.Epoch {
+	switch {
+	case !after.Shard.Sharded() && !after.Leased():
+		return
+	case f.exact != nil:
+		f.overfilledExactly(b, before, after)
+		return
+	case after.Shard.Epoch != before.Shard.Epoch:
 		return
 	}
 	for i := range after.Balances {
@@ -143,6 +149,53 @@ func (f *fleet) overfilled(b *bucket, before, after *schema.Bucket) {
 			b.limit(x.Limit.Name).lacks.add(n)
 		}
 	}
+}
+
+// overfill is the millitokens of a limit that an exact write gave a full shard.
+type overfill struct {
+	limit *shortfall
+	n     int64
+}
+
+// overfillRounded is by how many millitokens an overfill may be too large: both balances are rounded down.
+const overfillRounded = 2
+
+// overfilledExactly is overfilled for an exact write of requests. Such a write leaves nothing above the room.
+// It was applied to the state before, and what it counts as refunded is what it gave at most. A process that
+// gets the reply counts what had no room.
+func (f *fleet) overfilledExactly(b *bucket, before, after *schema.Bucket) {
+	if before.Shard.Level != after.Shard.Level || before.Version.Hash != after.Version.Hash || !slices.Equal(before.Leases, after.Leases) {
+		return
+	}
+	for i := range after.Balances {
+		x := &after.Balances[i]
+		j := before.Find(x.Limit.Name)
+		if j < 0 || before.Balances[j].Carried > 0 || x.Carried > 0 {
+			continue
+		}
+		gave := -addedBy(f.exact, schema.LimitAttr(x.Limit.Name, schema.LimitConsumed))
+		if n := tokensAt(before, &before.Balances[j], after.At) + gave - tokensAt(after, x, after.At); gave > 0 && n > overfillRounded {
+			f.seen["given to a full shard"]++
+			y := b.limit(x.Limit.Name).lacks
+			y.add(n)
+			_, id := idOf(f.exact)
+			f.overfills[id] = append(f.overfills[id], overfill{y, n})
+		}
+	}
+}
+
+// countsRoom takes the part of overfills back that a process does not count as lost for want of room, as it takes in
+// the reply that came to its write just now. Such a loss has no cause.
+func (p *process) countsRoom(overfills []overfill) {
+	before := p.engine.Stats().LostRoom
+	p.fleet.after(0, func() {
+		counted := p.engine.Stats().LostRoom - before
+		for _, g := range overfills {
+			if n := counted + overfillRounded - g.n; n < 0 && !p.ended {
+				g.limit.add(n)
+			}
+		}
+	})
 }
 
 // above returns how many millitokens more than its room an item was given.

@@ -3,8 +3,10 @@ package fleetsim_test
 import (
 	"context"
 	"errors"
+	"maps"
 	"math"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -30,7 +32,7 @@ func (c client) GetItem(ctx context.Context, in *dynamodb.GetItemInput, _ ...fun
 
 func (c client) PutItem(ctx context.Context, in *dynamodb.PutItemInput, _ ...func(*dynamodb.Options)) (*dynamodb.PutItemOutput, error) {
 	return sendTo(ctx, c.process, "PutItem", in.Item, func(ctx context.Context) (*dynamodb.PutItemOutput, error) {
-		c.process.fleet.writer = c.process
+		c.process.fleet.writer, c.process.fleet.exact = c.process, nil
 		return c.process.fleet.db.PutItem(ctx, in)
 	})
 }
@@ -46,10 +48,13 @@ func (c client) UpdateItem(ctx context.Context, in *dynamodb.UpdateItemInput, _ 
 	kind, pk, sent := exactKind(in), show(in.Key[schema.AttrPK]), f.now
 	if kind != "" {
 		c.process.tries(pk, kind, in)
+		defer c.process.answered(pk, kind)
+	} else {
+		c.process.passes(pk, in)
 	}
 	told, landed := false, false // told: the sender got the answer that it was not applied
 	out, err := sendTo(ctx, c.process, "UpdateItem", in.Key, func(ctx context.Context) (*dynamodb.UpdateItemOutput, error) {
-		out, err := f.db.UpdateItem(ctx, in)
+		out, err := f.update(ctx, in)
 		landed = landed || err == nil
 		if err == nil && told && kind != "" { // the replica does not know the slot: it waits for the term
 			c.process.suffers(f, leaseTerm)
@@ -67,6 +72,9 @@ func (c client) UpdateItem(ctx context.Context, in *dynamodb.UpdateItemInput, _ 
 	if _, refused := awsdb.ConditionItem(err); refused || awsdb.Retryable(err) {
 		f.refused[id], told = true, true
 	}
+	if overfills := f.overfills[id]; err == nil && len(overfills) > 0 {
+		c.process.countsRoom(overfills)
+	}
 	if awsdb.Retryable(err) && landed {
 		f.throttledCopy(in)
 		if kind != "" {
@@ -74,6 +82,31 @@ func (c client) UpdateItem(ctx context.Context, in *dynamodb.UpdateItemInput, _ 
 		}
 	}
 	return out, err
+}
+
+// update answers an update as a server that runs scripts.
+func (f *fleet) update(ctx context.Context, in *dynamodb.UpdateItemInput) (*dynamodb.UpdateItemOutput, error) {
+	whole := *in
+	serial, brief := awsdb.SerialOf(in.ReturnValues)
+	if brief {
+		whole.ReturnValues = types.ReturnValueAllNew
+	}
+	out, err := f.db.UpdateItem(ctx, &whole)
+	if err != nil || !brief {
+		return out, err
+	}
+	known, err := strconv.ParseInt(serial, 10, 64)
+	if err != nil {
+		return nil, err
+	}
+	if show(out.Attributes[schema.AttrSerial]) != strconv.FormatInt(known+1, 10) {
+		f.seen["answered with an unexpected item"]++
+		return out, nil
+	}
+	f.seen["answered without the item"]++
+	changed := attrsOf(in, in.UpdateExpression)
+	maps.DeleteFunc(out.Attributes, func(attr string, _ types.AttributeValue) bool { return !slices.Contains(changed, attr) })
+	return out, nil
 }
 
 // throttledCopy records that one copy of a write was applied, while the sender's answer says that
@@ -96,9 +129,12 @@ func (f *fleet) throttledCopy(in *dynamodb.UpdateItemInput) {
 func (f *fleet) did(in *dynamodb.UpdateItemInput, err error) {
 	attr, id := idOf(in)
 	f.tracef("%s=%s: applied %t", attr, id, err == nil)
-	f.again = ""
+	f.again, f.exact = "", nil
 	if err != nil || id == "" {
 		return
+	}
+	if isExact(in) && exactKind(in) == "" {
+		f.exact = in
 	}
 	if f.applied[id] && strings.HasPrefix(attr, schema.AttrBooked) {
 		f.failf("a charge or a refund lands twice: %s", id)
@@ -148,7 +184,9 @@ func sendTo[O any](ctx context.Context, p *process, op string, k map[string]type
 		f.park()
 	}
 	if !m.date.IsZero() { // as the client does
+		before := p.clock.State().Offset
 		p.clock.Observe(m.from, p.machine(), m.date)
+		p.slept.corrected(p.clock.State().Offset-before, f.now)
 		p.untold.reply(m.sent)
 	}
 	return m.out, m.err

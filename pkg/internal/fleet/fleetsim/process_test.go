@@ -66,6 +66,7 @@ type process struct {
 	awake       int64 // when its machine wakes, or woke last: its leases end, since its clocks differ
 	behind      int64 // ns that its wall clock stood still, or was set back
 	untold      untold
+	slept       slept
 }
 
 // wait is a task that waits for a channel to be closed.
@@ -100,7 +101,7 @@ func (f *fleet) begin(at *replica) {
 	var err error
 	p.engine, err = engine.NewIdle(engine.Config{
 		Client: client{process: p}, Table: simTable, Namespace: namespaceID,
-		ShardUnits: f.shardUnits, Quiet: f.quiet, Leases: f.on.leases, Now: now, Clock: p.clock, Loop: p, Logger: slog.New(lossLog{slog.DiscardHandler, p}),
+		ShardUnits: f.shardUnits, Quiet: f.quiet, Leases: f.on.leases, Brief: f.on.brief, Now: now, Clock: p.clock, Loop: p, Logger: slog.New(lossLog{slog.DiscardHandler, p}),
 		Observe: func(s awsdb.State) {
 			if s.Condition != awsdb.Available {
 				p.suffers(f, leaseTerm)
@@ -211,6 +212,7 @@ func (p *process) suspend(d int64) {
 	p.pause(d)
 	p.frozen += d
 	p.awake = p.pausedUntil
+	p.slept.length += d
 }
 
 // freeze stops a process's machine, and both of its clocks.

@@ -3,6 +3,7 @@ package fleetsim_test
 import (
 	"context"
 	"log/slog"
+	"slices"
 	"strings"
 	"time"
 
@@ -114,7 +115,7 @@ func (f *fleet) checkRest() {
 				f.failf("bucket %d: shard %d of %d stays", b.index, i, it.Shard.Level)
 			case len(it.Leases) > 0 || it.Line.Rate != schema.Parts || it.Line.Room != schema.Parts:
 				f.failf("bucket %d: parts are leased at rest: %+v, %+v", b.index, it.Line, it.Leases)
-			case it.TTL == 0:
+			case it.TTL == 0 && !slices.ContainsFunc(it.Balances, func(of schema.Balance) bool { return of.Extra() > 0 }):
 				f.failf("bucket %d: it has no ttl", b.index)
 			}
 		}

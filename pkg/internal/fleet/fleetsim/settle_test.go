@@ -6,6 +6,7 @@ import (
 
 	"github.com/ratelimit/ratelimit/pkg/internal/fleet/catalog"
 	"github.com/ratelimit/ratelimit/pkg/limiter"
+	"github.com/ratelimit/ratelimit/test/kit/clocktest"
 )
 
 // reservation is the take of a call before its work, which is settled once.
@@ -13,16 +14,17 @@ type reservation struct {
 	taken
 
 	id      string
-	owners  int   // settlements that were begun
-	open    int   // of them, those without an answer
-	unknown bool  // one of them has an unknown outcome
-	won     int64 // settlements whose answer says that they book
+	expires time.Time // by any machine's clock it is later
+	owners  int       // settlements that were begun
+	open    int       // of them, those without an answer
+	unknown bool      // one of them has an unknown outcome
+	won     int64     // settlements whose answer says that they book
 }
 
 // reserve notes that a call is to be settled: by one process, or by two as where a message about
 // it came twice.
 func (f *fleet) reserve(t taken) {
-	r := &reservation{taken: t, id: fmt.Sprint("r", f.reserved)}
+	r := &reservation{taken: t, id: fmt.Sprint("r", f.reserved), expires: clocktest.At(simStart*int64(time.Millisecond)+f.now, 0).Add(24 * time.Hour)}
 	f.reserved++
 	f.after(f.r.Int64N(2*second), func() {
 		for range 1 + f.r.IntN(2) {
@@ -39,7 +41,7 @@ func (f *fleet) settle(p *process, r *reservation) {
 	}
 	r.owners++
 	r.open++
-	m := limiter.Mark{Namespace: simNamespace, ID: r.id, Owner: fmt.Sprint("o", r.owners), Expires: p.machine().Add(time.Hour)}
+	m := limiter.Mark{Namespace: simNamespace, ID: r.id, Owner: fmt.Sprint("o", r.owners), Expires: r.expires}
 	more := f.r.Int64N(2*r.amount+1) - r.amount
 	p.settles = append(p.settles, r)
 	p.Start(func() {

@@ -80,10 +80,10 @@ func (f *fleet) trip() int64 { return int64(4 * f.median) }
 func (f *fleet) promptly() int64 { return 5*f.trip() + 100*int64(time.Millisecond) }
 
 // endedInTime requires a cause for a lease that ended by its term: its holder stood still, had no
-// network, or the table did not answer it; or its machine slept.
+// network, or the table did not answer it; or its machine slept, or replies showed that it had slept.
 func (p *process) endedInTime(b *bucket) {
 	f := p.fleet
-	if p.twin || p.awake > 0 && p.awake > f.now-leaseTerm {
+	if p.twin || p.awake > 0 && p.awake > f.now-leaseTerm || p.slept.told > 0 && p.slept.told > f.now-leaseTerm {
 		return
 	}
 	if told, ok := p.strange[b]; ok && told > f.now-leaseTerm { // it does not know the slot that is there
@@ -142,6 +142,54 @@ func (u *untold) reply(sent int64) {
 // outlives reports whether a lease from before the pause may be served after another replica has
 // freed it.
 func (u *untold) outlives(now int64) bool { return u.length > outlived && now-u.woke < leaseTerm }
+
+// slept is for how long a machine has slept, while no replies have corrected its clock. It may have had no
+// call for long since it woke. The replies to its first calls end all leases then, also one that began with
+// them: the clock does not know when the machine slept.
+type slept struct {
+	length int64 // ns
+	told   int64 // when replies last corrected the clock after a sleep; 0 = never
+}
+
+// corrected records that a reply changed the correction of the clock. A jump that no sleep explains tells
+// nothing.
+func (s *slept) corrected(by time.Duration, now int64) {
+	if by > time.Second && s.length+2*maxSwing >= int64(by) {
+		s.length, s.told = 0, now
+	}
+}
+
+// A jump of the correction is explained by a sleep of that length, once.
+func TestSlept(t *testing.T) {
+	const at = 5 * second
+	for name, tc := range map[string]struct {
+		length int64
+		jumps  []time.Duration
+		told   bool
+	}{
+		"a sleep":                   {2 * second, []time.Duration{1900 * time.Millisecond}, true},
+		"a clock that runs on":      {0, []time.Duration{1900 * time.Millisecond}, false},
+		"a shorter sleep":           {second, []time.Duration{3 * time.Second}, false},
+		"a correction back":         {2 * second, []time.Duration{-1900 * time.Millisecond}, false},
+		"a more exact correction":   {2 * second, []time.Duration{900 * time.Millisecond}, false},
+		"a sleep that is told late": {2 * second, []time.Duration{20 * time.Millisecond, 1900 * time.Millisecond}, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := slept{length: tc.length}
+			for _, by := range tc.jumps {
+				s.corrected(by, at)
+			}
+			if got := s.told == at; got != tc.told {
+				t.Errorf("told is %t, want %t", got, tc.told)
+			}
+			if s.told = 0; tc.told {
+				if s.corrected(2*time.Second, at); s.told != 0 {
+					t.Error("one sleep explains two jumps")
+				}
+			}
+		})
+	}
+}
 
 // A lease of a machine that stood still with both clocks may outlast its freeing. It does so until
 // three replies have corrected the clock, and not for longer than its term.

@@ -13,7 +13,7 @@ func (l *Lane) enter(r *Request, now time.Time) (ended bool) {
 	l.closer.happen(r, entered)
 	l.consult()
 	l.view.advance(r.At)
-	l.view.moved = now
+	l.view.mark(now)
 	s, due := l.lease.serve(r, now)
 	if due {
 		l.start()

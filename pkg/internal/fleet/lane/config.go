@@ -9,7 +9,7 @@ import (
 )
 
 // Config is the common configuration of the lanes of a process. All fields but Clock, Leases,
-// Silence and Seen must be set.
+// Brief, Silence and Seen must be set.
 type Config struct {
 	Client     awsdb.Client // guarded by a breaker; it never retries
 	Table      string
@@ -22,6 +22,7 @@ type Config struct {
 	ShardUnits int64            // write units a second that one item is good for
 	Quiet      time.Duration    // how long a shard must be used little before it is merged
 	Leases     bool             // tokens may be leased
+	Brief      bool             // the client knows [awsdb.ChangesSince]
 	Logger     *slog.Logger
 	// Silence is called when no message has had a reply for a second; nil = it is not. It
 	// gets the time of the first such message, and an error.

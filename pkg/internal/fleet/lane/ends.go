@@ -159,9 +159,16 @@ func (l closer) stop(now time.Time) {
 
 // fail ends a request with an error. An owed request is tried again later.
 func (l closer) fail(r *Request, err error, now time.Time) {
+	if errors.Is(err, limiter.ErrInvalid) {
+		l.host.warn("invalid", "the item of a bucket cannot be used: its requests fail", slog.String("item", l.key.String()), slog.Any("error", err))
+	}
 	l.lease.release(r, false)
 	if r.state.owes() {
 		if l.postpone(r, err, now) {
+			return
+		}
+		if l.bequeath(r, err) {
+			l.finish(r, err)
 			return
 		}
 		if r.Books() || r.Takes() {
@@ -300,4 +307,15 @@ func (l closer) happen(r *Request, e event) {
 		l.host.Counters.Owed.Add(-1)
 		l.host.work.done()
 	}
+}
+
+// bequeath hands an owed request over to the lanes that follow these, if there are any. An outcome that
+// is unknown ends with these.
+func (l closer) bequeath(r *Request, err error) bool {
+	heir := l.host.heir.Load()
+	if heir == nil || r.Request == nil || errors.Is(err, limiter.ErrUncertain) {
+		return false
+	}
+	(*heir)(r)
+	return true
 }

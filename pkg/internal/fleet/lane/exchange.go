@@ -35,17 +35,26 @@ func isAnswer(err error) bool {
 	return err == nil || errors.Is(awsdb.KindOf(err), limiter.ErrInvalid) || awsdb.Retryable(err)
 }
 
-// apply writes the item.
-func (l *item) apply(ctx context.Context, w *plan.Write) (reply, error) {
+// apply writes the item. behind says that the write was planned on others that are under way. A serial
+// number does not identify the state that such a write finds.
+func (l *item) apply(ctx context.Context, w *plan.Write, behind bool) (reply, error) {
 	cfg := &l.host.cfg
 	if w.Creates() {
 		return l.put(ctx, w.Put(cfg.Table, schema.NewBucketItem(l.site.Namespace, l.site.Bucket, l.index)))
 	}
-	out, err := cfg.Client.UpdateItem(ctx, w.Update(cfg.Table, l.key))
+	in := w.Update(cfg.Table, l.key)
+	if cfg.Brief && !behind { // rule: a write that was planned on one under way is answered with the item
+		in.ReturnValues = awsdb.ChangesSince(w.After().Serial - 1)
+	}
+	out, err := cfg.Client.UpdateItem(ctx, in)
 	if err != nil {
 		return l.answered(nil, err)
 	}
-	return l.answered(out.Attributes, nil)
+	got, err := l.answered(out.Attributes, nil)
+	if cfg.Brief && out.Attributes[schema.AttrPK] == nil {
+		got.item, got.left = nil, w.After()
+	}
+	return got, err
 }
 
 // get reads an item.

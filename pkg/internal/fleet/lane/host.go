@@ -20,9 +20,11 @@ type host struct {
 	self    identity
 	health  health
 	samples *limiter.SampledLog
-	halted  atomic.Bool // the clock cannot be trusted
-	began   time.Time   // of the monotonic clock of leases
-	closing atomic.Bool // nothing is leased any more
+	halted  atomic.Bool                    // the clock cannot be trusted
+	began   time.Time                      // of the monotonic clock of leases
+	gone    atomic.Pointer[[]uint32]       // replicas of the lanes before these, whose leases are over; nil = there were none
+	closing atomic.Bool                    // nothing is leased any more
+	heir    atomic.Pointer[func(*Request)] // gets owed requests as the lanes stop; nil = they are lost
 
 	work    tally // messages, and requests that are owed
 	timers  tally

@@ -11,8 +11,8 @@ import (
 // safe for concurrent use.
 type Lanes struct {
 	host
+	table
 
-	table   table
 	holding set[*Lane] // lanes that hold something on lease, or may; their locks are taken before its own
 }
 
@@ -21,7 +21,7 @@ func New(cfg Config) *Lanes {
 	s := &Lanes{host: host{cfg: cfg, samples: limiter.NewSampledLog(cfg.Logger), began: cfg.Now()}}
 	s.self = identity{by: cfg.Loop, logger: cfg.Logger}
 	s.self.first = drawReplica(cfg.Loop)
-	s.table.init(cfg.MaxLanes)
+	s.init(cfg.MaxLanes)
 	s.stopped, s.stop = context.WithCancel(context.Background())
 	return s
 }
@@ -33,14 +33,14 @@ func (s *Lanes) Settle() { s.work.wait() }
 // count, are lost, and counted as such.
 func (s *Lanes) Stop() {
 	s.stop()
-	for _, l := range s.table.all() {
+	for _, l := range s.all() {
 		l.mu.Lock()
 		l.closer.stop(s.cfg.Now())
 		s.unlock(l)
 	}
 	s.work.wait()
 	s.timers.wait()
-	for _, l := range s.table.all() {
+	for _, l := range s.all() {
 		l.mu.Lock()
 		l.usages.drop()
 		l.mu.Unlock()
@@ -63,16 +63,16 @@ func (s *Lanes) Send(r *Request) (ended bool) {
 // dropped; the caller takes one from its holds when it is done.
 func (s *Lanes) hold(site *Site, index int) *Lane {
 	at := site.place(index)
-	p := &s.table.parts[at.part(s.table.seed)]
+	p := &s.parts[at.part(s.seed)]
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	l, ok := p.lanes[at]
 	if !ok {
-		if len(p.lanes) >= s.table.most {
+		if len(p.lanes) >= s.most {
 			p.evict()
 		}
 		own := site.clone()
-		l = newLane(&s.host, &s.holding, &own, index, own.Key(index), s.table.created.Add(1))
+		l = newLane(&s.host, &s.holding, &own, index, own.Key(index), s.created.Add(1))
 		p.lanes[own.place(index)] = l
 	}
 	l.holds.Add(1)
@@ -83,7 +83,7 @@ func (s *Lanes) hold(site *Site, index int) *Lane {
 // idle since before.
 func (s *Lanes) Sweep(part, of int, before time.Time) {
 	for i := part; i < tableParts; i += of {
-		p := &s.table.parts[i]
+		p := &s.parts[i]
 		p.mu.Lock()
 		for pk, l := range p.lanes {
 			if used, idle := l.idle(); idle && used.Before(before) {
@@ -92,18 +92,6 @@ func (s *Lanes) Sweep(part, of int, before time.Time) {
 		}
 		p.mu.Unlock()
 	}
-}
-
-// Count returns the number of lanes held now.
-func (s *Lanes) Count() int {
-	n := 0
-	for i := range s.table.parts {
-		p := &s.table.parts[i]
-		p.mu.Lock()
-		n += len(p.lanes)
-		p.mu.Unlock()
-	}
-	return n
 }
 
 // Assign gives the lane of a shard a maintenance task.

@@ -69,7 +69,7 @@ func (l sender) image(m message, got reply, now time.Time) (*schema.Bucket, erro
 	if l.view.state != nil {
 		known = l.view.state.Limits
 	}
-	var image *schema.Bucket
+	image := got.left
 	var err error
 	if len(got.item) > 0 {
 		image, err = schema.ParseBucket(l.host.cfg.Table, l.key, got.item, known)

@@ -53,7 +53,8 @@ func (c *cascade) decide(s *Lanes) bool {
 	}
 	for i, r := range c.requests {
 		l := laneOf(r)
-		l.used, l.view.moved = now, now
+		l.used = now
+		l.view.mark(now)
 		l.lessee.count(r, c.draws[i])
 		if !c.denies {
 			l.held.ledger.Draw(c.draws[i]) // rule: calls over several buckets count what leases served

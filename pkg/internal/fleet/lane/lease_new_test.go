@@ -8,9 +8,11 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
 	"github.com/ratelimit/ratelimit/pkg/internal/fleet/awsdb"
+	"github.com/ratelimit/ratelimit/pkg/internal/fleet/lease"
 	"github.com/ratelimit/ratelimit/pkg/internal/fleet/plan"
 	"github.com/ratelimit/ratelimit/pkg/internal/fleet/schema"
 	"github.com/ratelimit/ratelimit/pkg/limiter"
+	"github.com/ratelimit/ratelimit/test/kit/clocktest"
 )
 
 // fresh is a lane with leases that has seen nothing of its item, and takes of one token on
@@ -102,6 +104,150 @@ func TestAfterALostLeaseWrite(t *testing.T) {
 	}
 	if l.lessee.rests(*now) {
 		t.Error("no lease is asked for after the read")
+	}
+}
+
+// A renewal without a request takes the time of the machine. That time does not count again when the lease is
+// returned at the end: a return in the future would refill the bucket too early.
+func TestNoReturnIsInTheFuture(t *testing.T) {
+	s, l, ask, now := fresh(t)
+	for range 3 {
+		ask()
+	}
+	next := func() *lease.Plan {
+		t.Helper()
+		m, _ := l.step(*now)
+		w := leases(t, m)
+		l.sender.arrived(w)
+		w.came(w.write.After(), false, *now)
+		return w.lease
+	}
+	next()
+	l.step(*now) // the calls are served
+	*now = now.Add(60 * time.Millisecond)
+	if renewal := next(); renewal.Kind != lease.Renew || renewal.Now != now.UnixMilli() {
+		t.Fatalf("got %+v at %d, want a renewal", renewal, now.UnixMilli())
+	}
+	*now = now.Add(5 * time.Millisecond)
+	s.closing.Store(true)
+	l.lessee.recall()
+	if last := next(); last.Kind != lease.Return || last.Now != now.UnixMilli() {
+		t.Errorf("got %+v at %d, want a return", last, now.UnixMilli())
+	}
+}
+
+// A return without a reply may be applied yet, where the item shows the state before it. Others may not write
+// the item for long. At the end a turn settles the outcome: no write from before a turn is applied after it.
+func TestATurnSettlesTheLastReturn(t *testing.T) {
+	s, l, ask, now := fresh(t)
+	for range 3 {
+		ask()
+	}
+	m, _ := l.step(*now)
+	grant := leases(t, m)
+	l.sender.arrived(grant)
+	grant.came(grant.write.After(), false, *now)
+	l.step(*now) // the calls are served
+	*now = now.Add(5 * time.Millisecond)
+	s.closing.Store(true)
+	l.lessee.recall()
+	m, _ = l.step(*now)
+	last := leases(t, m)
+	l.sender.arrived(last)
+	last.lost(true, errDropped, *now)
+	m, _ = l.step(*now)
+	r, ok := m.(*read)
+	if !ok {
+		t.Fatalf("got the message %+v, want a read", m)
+	}
+	l.sender.arrived(r)
+	l.sees(l.view.state, &r.copies, *now)
+	m, _ = l.step(*now)
+	turn, ok := m.(*turnWrite)
+	if !ok {
+		t.Fatalf("got the message %+v, want a turn", m)
+	}
+	l.sender.arrived(turn)
+	turn.lost(true, errDropped, *now)
+	if m, _ = l.step(*now); m != nil {
+		t.Fatalf("got the message %+v at once after a turn without a reply", m)
+	}
+	*now = now.Add(leaseRetry)
+	if m, _ = l.step(*now); m == nil {
+		t.Fatal("a turn without a reply is the last one")
+	}
+	turn = m.(*turnWrite)
+	l.sender.arrived(turn)
+	turn.came(turn.write.After(), false, *now)
+	m, _ = l.step(*now)
+	if w := leases(t, m); w.lease.Kind != lease.Return {
+		t.Errorf("got the lease write %+v, want a return", w.lease)
+	}
+}
+
+// asleep is a lane with a lease whose machine slept for 8 s. Then its process ends. corrects has the reply to
+// a read correct the clock.
+func asleep(t *testing.T) (l *Lane, now *time.Time, corrects func(m message)) {
+	t.Helper()
+	s, l, ask, now := fresh(t)
+	wall, mono := int64(testTime)*int64(time.Millisecond), int64(time.Hour)
+	*now = clocktest.At(wall, mono)
+	l.host.cfg.Clock = awsdb.NewClock(func() time.Time { return *now }, 0)
+	l.host.cfg.Clock.Observe(*now, *now, now.Truncate(time.Second))
+	for range 3 {
+		ask()
+	}
+	m, _ := l.step(*now)
+	w := leases(t, m)
+	l.sender.arrived(w)
+	w.came(w.write.After(), false, *now)
+	if m, _ = l.step(*now); m != nil || !l.held.holder.State().Serves() {
+		t.Fatalf("no lease is held: %v, message %+v", l.held.holder.State(), m)
+	}
+	*now = clocktest.At(wall+int64(8*time.Second), mono)
+	s.closing.Store(true)
+	return l, now, func(m message) {
+		l.host.cfg.Clock.Observe(*now, *now, now.Truncate(time.Second))
+		l.sender.arrived(m)
+		l.sees(l.view.state, &m.(*read).copies, *now)
+	}
+}
+
+// A machine that slept shows it on its wall clock: its leases are over, and its clock is not trusted. A process
+// that ends then has no other messages. So the item is read until the replies have corrected the clock, and
+// the lease is returned.
+func TestALeaseIsReturnedAfterASleep(t *testing.T) {
+	l, now, corrects := asleep(t)
+	for i := range awsdb.JumpReplies {
+		l.lessee.recall()
+		m, _ := l.step(*now)
+		if _, ok := m.(*read); !ok {
+			t.Fatalf("after %d replies: got the message %+v, want a read", i, m)
+		}
+		corrects(m)
+	}
+	l.lessee.recall()
+	m, _ := l.step(*now)
+	if w := leases(t, m); w.lease.Kind != lease.Return {
+		t.Errorf("got the lease write %+v, want a return", w.lease)
+	}
+}
+
+// While replies do not correct the clock, the item is read seldom.
+func TestFewReadsCorrectTheClock(t *testing.T) {
+	l, now, _ := asleep(t)
+	const lasts, most = 5 * time.Second, awsdb.JumpReplies + int(5*time.Second/lookEvery)
+	reads := 0
+	for began := *now; now.Sub(began) < lasts; *now = now.Add(time.Millisecond) {
+		l.lessee.recall()
+		if m, _ := l.step(*now); m != nil {
+			reads++
+			l.sender.arrived(m)
+			l.view.sent = *now
+		}
+	}
+	if reads <= awsdb.JumpReplies || reads > most {
+		t.Errorf("%d reads, want more than %d and at most %d", reads, awsdb.JumpReplies, most)
 	}
 }
 

@@ -32,6 +32,8 @@ type held struct {
 	reread     time.Time // when the item is read again, as a read of it failed; zero = it is not
 	unknown    bool      // a lease write has no reply: the item is to be read
 	looked     time.Time // the item was read for requests of others
+	settles    time.Time // a turn is asked for again to settle the last return, not before
+	looks      int       // reads that the last lease write made at once for the clock
 	counted    bool      // among the leases
 	listed     bool      // among the lanes with a lease, or that wait for an image to find their usage
 	change     change
@@ -133,6 +135,19 @@ func (h *held) showed(own *schema.Lease) {
 	if h.shown = h.shown[:0]; own != nil {
 		h.shown = append(h.shown, own.Sequence)
 	}
+}
+
+// dead returns a replica whose lease is over, and still in the item. gone are replicas of this process
+// before, nil = none.
+func (h *held) dead(gone *[]uint32, item *schema.Bucket, mono int64) (replica uint32, reaps bool) {
+	if gone != nil && item != nil {
+		for _, before := range *gone {
+			if item.Lease(before) != nil {
+				return before, true
+			}
+		}
+	}
+	return h.watch.Dead(mono)
 }
 
 // holds reports whether there is a lease, or may be.

@@ -28,7 +28,7 @@ func (l lessee) due(now time.Time) (m message, waits bool) {
 		l.wake(h.rest)
 		return nil, false
 	}
-	dead, reaps := h.watch.Dead(l.host.clocks(now).Mono)
+	dead, reaps := h.dead(l.host.gone.Load(), l.view.state, l.host.clocks(now).Mono)
 	if h.holder == nil && !reaps {
 		return nil, false
 	}
@@ -46,15 +46,33 @@ func (l lessee) due(now time.Time) (m message, waits bool) {
 // return is not known. Others ask for the lease in the item, and wait for its return.
 const lookEvery = 500 * time.Millisecond
 
-// look returns the read of an item that was not seen for a while; nil for none. It ends a lease
-// that is over.
+// look returns the read of an item that was not seen for a while, or whose replies are to correct the
+// clock; nil for none. It ends a lease that is over.
 func (l lessee) look(now time.Time) message {
 	if l.held.holder == nil || len(l.out) > 0 {
 		return nil
 	}
 	l.held.holder.Alive(l.host.clocks(now))
-	if s := l.held.holder.State(); !s.Serves() && s != lease.Unsettled {
+	// The last lease write may wait for the clock, as after a sleep of the machine. No request brings a reply
+	// then, and without one the clock is not corrected.
+	blind := l.view.clock.Doubtful && l.host.closing.Load() && l.held.holds() // rule: the last lease write reads for the clock
+	s := l.held.holder.State()
+	if !s.Serves() && s != lease.Unsettled && !blind {
 		return nil
+	}
+	// The item may show the state before the last return for long, and that may be applied yet. No write from
+	// before a turn is applied after it.
+	open := s == lease.Unsettled && l.host.closing.Load() && !l.view.clock.Doubtful && l.view.state != nil && l.view.state.Shard.Epoch < schema.MaxEpoch
+	switch {
+	case blind && l.held.looks < awsdb.JumpReplies: // so many correct the clock
+		l.held.looks++
+		return l.sender.read(now)
+	case open && now.Before(l.held.settles):
+		l.wake(l.held.settles)
+		return nil
+	case open:
+		l.held.settles = now.Add(leaseRetry)
+		return l.turner.turn(now) // rule: a turn settles the outcome of the last return
 	}
 	if at := later(l.view.sent, l.held.looked).Add(lookEvery); now.Before(at) {
 		l.wake(at)
@@ -224,7 +242,9 @@ type leaseWrite struct {
 	reaps  int64       // leases of other replicas that it ends
 }
 
-func (m *leaseWrite) send(ctx context.Context) (reply, error) { return m.by.apply(ctx, m.write) }
+func (m *leaseWrite) send(ctx context.Context) (reply, error) {
+	return m.by.apply(ctx, m.write, !m.write.Exact())
+}
 
 func (m *leaseWrite) conclude(got reply, err error, now time.Time) (again bool) {
 	m.by.sender.concludeOnce(m, got, err, now)

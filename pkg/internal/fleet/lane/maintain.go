@@ -154,7 +154,9 @@ type shardWrite struct {
 	done func() // called when it was applied
 }
 
-func (m *shardWrite) send(ctx context.Context) (reply, error) { return m.by.apply(ctx, m.write) }
+func (m *shardWrite) send(ctx context.Context) (reply, error) {
+	return m.by.apply(ctx, m.write, !m.write.Exact())
+}
 
 func (m *shardWrite) conclude(got reply, err error, now time.Time) (again bool) {
 	m.by.sender.concludeOnce(m, got, err, now)

@@ -46,7 +46,8 @@ func (c *copies) after(head, _ *schema.Bucket) *schema.Bucket { return head }
 // reply is the reply to one copy of a message.
 type reply struct {
 	item    map[string]types.AttributeValue
-	refused bool // the condition of a write did not hold; item is the image that refused it
+	left    *schema.Bucket // what a write left, if it found what it was planned on; nil = item has it
+	refused bool           // the condition of a write did not hold; item is the image that refused it
 }
 
 // viewer takes in the images of the item that messages bring.

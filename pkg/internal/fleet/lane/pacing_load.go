@@ -33,7 +33,7 @@ func (o *Load) Observe(now time.Time, level int, used, most int64) {
 	if elapsed < loadWindow {
 		return
 	}
-	percent := (used - o.units) * 100 / max(most*elapsed.Milliseconds()/1000, 1)
+	percent := (used - o.units) * 100_000 / elapsed.Milliseconds() / most
 	o.Busy = percent >= splitPercent
 	if percent > quietPercent {
 		o.Quiet = now

@@ -25,3 +25,15 @@ func TestLoad(t *testing.T) {
 		t.Errorf("quiet since %v, want since the item is known", o.Quiet)
 	}
 }
+
+// An item of a server without splits is never busy, however long it was not seen.
+func TestLoadWithoutSplits(t *testing.T) {
+	const most = 1 << 50
+	var o Load
+	o.Observe(paceT0, 1, 0, most)
+	for gap := loadWindow; gap <= 24*time.Hour; gap *= 2 {
+		if o.Observe(o.since.Add(gap), 1, o.units+1, most); o.Busy {
+			t.Errorf("busy after one write in %v", gap)
+		}
+	}
+}

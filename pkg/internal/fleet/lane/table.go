@@ -5,6 +5,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"github.com/ratelimit/ratelimit/pkg/internal/fleet/schema"
 )
 
 const (
@@ -74,4 +76,36 @@ func (p *place) part(seed maphash.Seed) int {
 	const spread = 0x9e3779b97f4a7c15
 	sum := maphash.String(seed, p.entity) + spread*(maphash.String(seed, p.resource)+spread*(p.variant+uint64(p.index))) // #nosec G115 -- an index is not below 0
 	return int(sum >> 32 % tableParts)                                                                                   // #nosec G115 -- few
+}
+
+// Count returns the number of lanes held now.
+func (t *table) Count() int {
+	n := 0
+	for i := range t.parts {
+		p := &t.parts[i]
+		p.mu.Lock()
+		n += len(p.lanes)
+		p.mu.Unlock()
+	}
+	return n
+}
+
+// Memory is the newest state of an item that a lane saw.
+type Memory struct {
+	Site  Site
+	Index int // of the shard
+	State *schema.Bucket
+}
+
+// Memories returns the newest states of items that the lanes saw, of those that are there.
+func (t *table) Memories() []Memory {
+	var all []Memory
+	for _, l := range t.all() {
+		l.mu.Lock()
+		if l.view.state != nil {
+			all = append(all, Memory{l.site, l.index, l.view.state})
+		}
+		l.mu.Unlock()
+	}
+	return all
 }

@@ -100,7 +100,7 @@ type turnWrite struct {
 	by turner
 }
 
-func (m *turnWrite) send(ctx context.Context) (reply, error) { return m.by.apply(ctx, m.write) }
+func (m *turnWrite) send(ctx context.Context) (reply, error) { return m.by.apply(ctx, m.write, true) }
 
 func (m *turnWrite) conclude(got reply, err error, now time.Time) (again bool) {
 	m.by.sender.concludeOnce(m, got, err, now)

@@ -12,8 +12,8 @@ import (
 
 // The causes, as they are logged.
 const (
-	causeStop    = "the store was closed before DynamoDB answered"
-	causeOutage  = "DynamoDB did not answer for too long"
+	causeStop    = "the store was closed before its server answered"
+	causeOutage  = "the server of the store did not answer for too long"
 	causeReply   = "the reply was lost: it may be counted"
 	causeDeleted = "the item was deleted"
 )

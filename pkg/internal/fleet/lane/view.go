@@ -24,6 +24,7 @@ type view struct {
 	head  *schema.Bucket // state with the lane's own writes under way; nil = no write can be planned on it
 	clock awsdb.Reading
 	moved time.Time      // when now was last known to be the time
+	then  int64          // the lane's clock at moved
 	seen  schema.Version // of the state's limits, with the generation of requests that no write has put into the item
 	since time.Time      // a state that was asked for before is not fresh: the item was changed beside the lane
 }
@@ -49,10 +50,13 @@ func (v *view) advance(at int64) {
 // drift brings the lane's clock up by the time that passed on the machine's.
 func (v *view) drift(now time.Time) {
 	if !v.moved.IsZero() {
-		v.advance(v.now + now.Sub(v.moved).Milliseconds())
+		v.advance(v.then + now.Sub(v.moved).Milliseconds()) // rule: time that the lane's clock counted is not counted again
 	}
-	v.moved = now
+	v.mark(now)
 }
+
+// mark notes that the lane's clock shows the time now.
+func (v *view) mark(now time.Time) { v.moved, v.then = now, v.now }
 
 // bare returns the item as it was last seen, at the lane's time.
 func (v *view) bare(r *plan.Request) *plan.Stage {

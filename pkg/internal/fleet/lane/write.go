@@ -56,7 +56,7 @@ func (m *write) send(ctx context.Context) (reply, error) {
 	if m.outcome == sought {
 		return m.by.sender.get(ctx, m.by.key)
 	}
-	return m.by.sender.apply(ctx, m.write)
+	return m.by.sender.apply(ctx, m.write, !m.solo && !m.write.Exact())
 }
 
 func (m *write) conclude(got reply, err error, now time.Time) (again bool) {

@@ -68,13 +68,18 @@ func sum(x, y tokenbucket.Bucket, of *schema.Balance, now int64) tokenbucket.Buc
 	p := Params(of, schema.WholeLine())
 	both := tokenbucket.Bucket{
 		Tokens: x.Tokens + y.Tokens, Refilled: now,
-		Carried: min(x.Carried+y.Carried, tokenbucket.MaxCapacity), // rule: carried use of both halves is carried
+		Carried: min(max(x.Carried, 0)+max(y.Carried, 0), tokenbucket.MaxCapacity), // rule: carried use of both halves is carried
 	}
 	if both.Remainder = (x.Remainder + y.Remainder) / 2; both.Remainder >= p.Period {
 		both.Tokens, both.Remainder = both.Tokens+1, both.Remainder-p.Period
 	}
-	if both.Tokens >= p.Capacity {
+	over := both.Tokens - p.Capacity
+	if over >= 0 {
 		both.Tokens, both.Remainder = p.Capacity, 0
+	}
+	if over > 0 && (x.Carried < 0 || y.Carried < 0) { // rule: a merge keeps an extra
+		both.Carried -= over // carried use of the other half comes first
+		both.Tokens += max(-both.Carried, 0)
 	}
 	return both
 }

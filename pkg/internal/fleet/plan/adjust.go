@@ -8,6 +8,7 @@ import (
 
 	"github.com/ratelimit/ratelimit/pkg/internal/fleet/schema"
 	"github.com/ratelimit/ratelimit/pkg/limiter"
+	"github.com/ratelimit/ratelimit/pkg/tokenbucket"
 )
 
 // ErrLent says that an adjustment needs tokens or room that leases have: they are to be
@@ -21,9 +22,10 @@ var ErrLent = errors.New("parts of the bucket are on lease")
 //
 // The balances of the shards add up to those of the bucket:
 //
-//	reset     each shard is full.
+//	reset     each shard is full. An extra stays.
 //	set       each shard has its part of the amount.
 //	top-up    each shard gets its part, as far as it has room. The others get the rest.
+//	          Where none has room left, each gets its part of an extra above the capacity.
 //	take-out  each shard gives its part, as far as it has it. The others give the rest.
 //	          Where none has any left, all go into debt, down to the debt floors.
 //
@@ -82,23 +84,33 @@ func adjust(items []*Adjusted, limit string, a *limiter.Adjustment, force bool) 
 	wanted := lent && !force
 	switch a.Kind {
 	case limiter.AdjustReset, limiter.AdjustSet:
-		whole := parts[0].Whole.Capacity
-		if a.Kind == limiter.AdjustSet && a.Tokens > whole {
-			return fmt.Errorf("%w: limit %s holds at most %d tokens", limiter.ErrInvalid, limit, whole/limiter.Milli)
+		target := parts[0].Whole.Capacity
+		if a.Kind == limiter.AdjustSet {
+			var err error
+			if target, err = a.Target(parts[0].Limit); err != nil {
+				return err
+			}
 		}
 		if wanted {
 			return ErrLent
 		}
 		for _, p := range parts {
-			p.set(a)
+			if a.Kind == limiter.AdjustSet || p.Extra() == 0 {
+				p.set(target)
+			}
 		}
 	case limiter.AdjustTopUp:
 		amounts, rest := spread(a.Tokens, parts, (*portion).lack)
 		if wanted && rest > 0 {
 			return ErrLent
 		}
+		if a.Excess != limiter.ExcessKept {
+			rest = 0
+		} else if err := raises(parts, a, rest); err != nil {
+			return err
+		}
 		for i, p := range parts {
-			p.give(amounts[i])
+			p.give(amounts[i], schema.PartOf(rest, p.shard.Index, p.shard.Level))
 		}
 	case limiter.AdjustTakeOut:
 		amounts, rest := spread(a.Tokens, parts, (*portion).stock)
@@ -111,6 +123,23 @@ func adjust(items []*Adjusted, limit string, a *limiter.Adjustment, force bool) 
 		}
 	}
 	return nil
+}
+
+// raises refuses an extra that the limit cannot have.
+func raises(parts []*portion, a *limiter.Adjustment, extra int64) error {
+	if extra == 0 {
+		return nil
+	}
+	whole := tokenbucket.Bucket{}
+	for _, p := range parts {
+		whole.Tokens += p.tokens()
+		whole.Refilled, whole.Carried = p.item.now, max(whole.Carried, p.bucket().Carried)
+	}
+	if whole.Carried == 0 {
+		whole.Carried = min(parts[0].Whole.Capacity-whole.Tokens, 0)
+	}
+	_, err := a.Raised(parts[0].Limit, parts[0].Whole, whole, a.Tokens, whole.Refilled)
+	return err
 }
 
 // spread divides an amount among shards: to each its part, as far as the shard can have it,
@@ -138,10 +167,14 @@ type portion struct {
 	meter *meter
 	seen  number
 	form  form
+	extra int64 // millitokens that are added above the capacity
 }
 
 // tokens returns the balance of the centre, in millitokens.
-func (p *portion) tokens() int64 { return p.meter.bucket(p.seen).Tokens }
+func (p *portion) tokens() int64 { return p.bucket().Tokens }
+
+// bucket returns the limit as it was seen.
+func (p *portion) bucket() tokenbucket.Bucket { return p.meter.bucket(p.meter.fill(p.seen)) }
 
 // lack returns the millitokens that the centre has room for, rounded up.
 func (p *portion) lack() int64 { return max(p.meter.params.Capacity-p.tokens(), 0) }
@@ -152,21 +185,31 @@ func (p *portion) stock() int64 { return max(p.tokens(), 0) }
 // credit returns the millitokens of debt that are left down to the floor.
 func (p *portion) credit() int64 { return max(min(p.tokens(), 0)-p.Floor, 0) }
 
-// set gives the limit a balance that does not depend on the one before. Leases count as full.
-func (p *portion) set(a *limiter.Adjustment) {
-	target := p.Share.Capacity
-	if a.Kind == limiter.AdjustSet {
-		target = schema.PartOf(a.Tokens, p.shard.Index, p.shard.Level)
-	}
+// set gives the limit its part of a balance that does not depend on the one before. Leases count as full.
+func (p *portion) set(whole int64) {
+	target := schema.PartOf(max(whole, 0), p.shard.Index, p.shard.Level) - schema.PartOf(max(-whole, 0), p.shard.Index, p.shard.Level)
 	at := roomOf(&p.Balance, schema.Parts)
 	at.Sub(at, p.meter.units(target))
 	p.form = form{touched: true, lifted: true, lift: at.Add(at, p.meter.refilled)}
 	p.Carried = 0
 }
 
-// give adds millitokens. They must have their room when the change is applied: the reported
-// amount is the booked one.
-func (p *portion) give(millitokens int64) {
+// become has the limit have a number that rests on the state that was seen.
+func (p *portion) become(n number) {
+	p.form = form{touched: true, lifted: true, lift: n.v}
+	p.Carried, p.item.pinned = n.carried, true
+}
+
+// give adds millitokens. They must have their room when the change is applied: the reported amount is
+// the booked one. An extra is added to the one that is there: writes that change it in between are exact, and
+// one that ends it raises the epoch.
+func (p *portion) give(millitokens, extra int64) {
+	if extra > 0 && p.seen.carried > 0 { // use that refill has made up for since
+		p.become(p.meter.raise(number{v: p.meter.refilled}, extra))
+		return
+	}
+	p.extra = extra
+	p.Carried -= extra
 	if millitokens == 0 {
 		return
 	}
@@ -186,6 +229,9 @@ func (p *portion) take(millitokens int64) {
 	least := new(big.Int).Sub(floor, x) // from there on the floor is reached
 	switch {
 	case millitokens == 0, v.Cmp(floor) >= 0:
+	case p.seen.carried < 0:
+		seen := m.fill(p.seen)
+		p.become(m.take(seen, m.charged(seen, millitokens, p.Floor)))
 	case m.full(p.seen):
 		if least.Cmp(m.refilled) < 0 {
 			x.Sub(floor, m.refilled)

@@ -53,7 +53,24 @@ func drawAdjustment(t *rapid.T, capacity int64) *limiter.Adjustment {
 	if a.Kind != limiter.AdjustReset {
 		a.Tokens = rapid.OneOf(rapid.Int64Range(0, most), rapid.Int64Range(0, capacity/8)).Draw(t, "tokens")
 	}
+	if a.Kind == limiter.AdjustTopUp {
+		a.Excess = rapid.SampledFrom([]limiter.Excess{limiter.ExcessCut, limiter.ExcessKept}).Draw(t, "excess")
+	}
 	return a
+}
+
+// carries reports whether an extra was refused because a shard carries use.
+func carries(t *rapid.T, leaves []*schema.Bucket, a *limiter.Adjustment, err error) bool {
+	if a.Excess != limiter.ExcessKept || !errors.Is(err, limiter.ErrInvalid) {
+		return false
+	}
+	for _, b := range leaves {
+		if b.Any("a").Carried > 0 {
+			return true
+		}
+	}
+	t.Fatalf("refused without carried use: %v", err)
+	return false
 }
 
 // adjusted is the balance that an adjustment leaves of a whole bucket.
@@ -64,6 +81,9 @@ func adjusted(a *limiter.Adjustment, before, capacity, floor int64) int64 {
 	case limiter.AdjustSet:
 		return a.Tokens
 	case limiter.AdjustTopUp:
+		if a.Excess == limiter.ExcessKept {
+			return before + a.Tokens
+		}
 		return min(before+a.Tokens, capacity)
 	case limiter.AdjustTakeOut:
 	}
@@ -90,6 +110,9 @@ func TestAdjustmentsAddUp(t *testing.T) {
 		capacity := before.Limit.Capacity * limiter.Milli
 		a := drawAdjustment(t, capacity)
 		changes, err := plan.Adjust(leaves, now, a, wisher, false)
+		if carries(t, leaves, a, err) {
+			return
+		}
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -99,7 +122,7 @@ func TestAdjustmentsAddUp(t *testing.T) {
 			if was, is := leaves[i].Any("day"), after[i].Any("day"); was.FullAt.Cmp(is.FullAt) != 0 || was.Carried != is.Carried {
 				t.Fatalf("another limit was %+v and is %+v", was, is)
 			}
-			if after[i].TTL == 0 && len(leaves) == 1 {
+			if after[i].TTL == 0 && len(leaves) == 1 && after[i].Any("a").Extra() == 0 {
 				t.Fatal("the item never expires")
 			}
 		}
@@ -122,6 +145,9 @@ func TestAdjustmentsAreApplied(t *testing.T) {
 		capacity := before.Limit.Capacity * limiter.Milli
 		a := drawAdjustment(t, capacity)
 		changes, err := plan.Adjust(leaves, epoch, a, wisher, false)
+		if carries(t, leaves, a, err) {
+			return
+		}
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -225,6 +251,9 @@ func TestAdjustmentsCountLeasesAsFull(t *testing.T) {
 		capacity := before.Limit.Capacity * limiter.Milli
 		a := drawAdjustment(t, capacity)
 		changes, err := plan.Adjust([]*schema.Bucket{b}, epoch, a, wisher, false)
+		if carries(t, []*schema.Bucket{b}, a, err) {
+			return
+		}
 		lent := b.Line != schema.WholeLine()
 		if err != nil && (!lent || !errors.Is(err, plan.ErrLent)) {
 			t.Fatal(err)
@@ -236,7 +265,11 @@ func TestAdjustmentsCountLeasesAsFull(t *testing.T) {
 			}
 			return
 		}
-		if changes, err = plan.Adjust([]*schema.Bucket{b}, epoch, a, wisher, true); err != nil {
+		changes, err = plan.Adjust([]*schema.Bucket{b}, epoch, a, wisher, true)
+		if carries(t, []*schema.Bucket{b}, a, err) {
+			return
+		}
+		if err != nil {
 			t.Fatal(err)
 		}
 		after := stateOf([]*schema.Bucket{changes[0].After()}, epoch)
@@ -273,6 +306,9 @@ func TestTheLastSlotGoes(t *testing.T) {
 		now := epoch + rapid.Int64Range(500, 3000).Draw(t, "wait")
 		a := drawAdjustment(t, b.Any("a").Whole.Capacity)
 		changes, err := plan.Adjust([]*schema.Bucket{b}, now, a, wisher, false)
+		if carries(t, []*schema.Bucket{b}, a, err) {
+			return
+		}
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -132,6 +132,13 @@ func (w *Adjusted) Update(table string, k schema.Key) types.TransactWriteItem {
 		delete(has, schema.LimitAttr(p.Limit.Name, schema.LimitFullAt))
 		delete(had, schema.LimitAttr(p.Limit.Name, schema.LimitFullAt))
 	}
+	for _, p := range w.portions {
+		if attr := schema.LimitAttr(p.Limit.Name, schema.LimitCarried); p.extra > 0 {
+			e.Add(attr, -p.extra)
+			delete(has, attr)
+			delete(had, attr)
+		}
+	}
 	w.expire(e)
 	for _, name := range []string{schema.AttrSerial, schema.AttrTTL} {
 		delete(has, name)

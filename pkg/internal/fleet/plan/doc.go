@@ -33,7 +33,8 @@
 // [NewStage] is the bucket at a time. Requests are weighed and applied one after the
 // other; [Stage.Write] is the write that does all of them. The next write may be planned
 // from [Write.After] while this one is under way. A reply brings a state, and
-// [Write.Settle] corrects the results of the requests by it.
+// [Write.Settle] corrects the results of the requests by it. An exact write is planned from
+// such a state only: another's write may leave the serial number that After foresees.
 //
 // # A clock that is not trusted
 //

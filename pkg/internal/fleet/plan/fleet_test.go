@@ -1,6 +1,7 @@
 package plan_test
 
 import (
+	"cmp"
 	"math/big"
 	"slices"
 	"testing"
@@ -31,7 +32,8 @@ func (f *fleet) Fatalf(s string, args ...any) { f.T.Helper(); f.T.Fatalf(s, args
 
 // replica is one of the fleet. Its holders' stocks are in units.
 type replica struct {
-	seen     *schema.Bucket
+	seen     *schema.Bucket // as an image of the item has it
+	ahead    *schema.Bucket // the same with a write of its own that is under way; nil = none
 	sequence uint16
 	lease    *schema.Lease
 	stock    []*big.Int // by balance
@@ -44,6 +46,7 @@ type flight struct {
 	write   *plan.Write
 	request *plan.Request
 	sent    int64
+	alone   bool // it was planned on a state that the replica saw
 }
 
 // event is an amount of the first limit that was taken, or given back below 0. Its time
@@ -84,18 +87,21 @@ func (f *fleet) plan(sp limiter.Spend) {
 	i := rapid.IntRange(0, len(f.replicas)-1).Draw(f.T, "replica")
 	r := &f.replicas[i]
 	lift := rapid.SampledFrom([]int64{0, 0, 1, 20}).Draw(f.T, "lift")
-	st := plan.NewStage(r.seen, f.now, plan.Options{Lift: lift, Guard: lift / 2})
+	st := plan.NewStage(cmp.Or(r.ahead, r.seen), f.now, plan.Options{Lift: lift, Guard: lift / 2})
 	_, q := op(f, f.limits, 1, sp)
 	if !f.apply(st, q) {
 		return
 	}
+	if st.Exact() && r.ahead != nil { // an exact write waits for an image
+		return
+	}
 	w := st.Write(f.id(uint32(i)), 1) // #nosec G115 -- few
-	f.flights = append(f.flights, &flight{replica: i, write: w, request: q, sent: st.Now()})
+	f.flights = append(f.flights, &flight{replica: i, write: w, request: q, sent: st.Now(), alone: r.ahead == nil})
 	if rapid.IntRange(0, 3).Draw(f.T, "copied") == 0 {
 		f.flights = append(f.flights, f.flights[len(f.flights)-1])
 	}
 	if !w.Exact() && rapid.Bool().Draw(f.T, "pipelined") {
-		r.seen = w.After()
+		r.ahead = w.After()
 	}
 }
 
@@ -109,12 +115,15 @@ func (f *fleet) land() {
 	f.flights = slices.Delete(f.flights, k, k+1)
 	landed, image := f.send(w.write, 0)
 	f.truth = image
-	f.replicas[w.replica].seen = image
+	f.replicas[w.replica].seen, f.replicas[w.replica].ahead = image, nil
 	if !landed {
 		return
 	}
 	if outcome := w.write.Outcome(image); outcome != plan.Landed {
 		f.Fatalf("the outcome of an applied write is %d", outcome)
+	}
+	if w.alone && image.Serial == w.write.After().Serial { // a reply may leave it out
+		f.sameState(w.write.After(), image)
 	}
 	w.write.Settle(image)
 	for _, sp := range w.request.Spends {
@@ -164,7 +173,7 @@ func (f *fleet) lease() {
 		return
 	}
 	landed, image := f.send(st.Write(f.id(uint32(i)), 1), 0) // #nosec G115 -- few
-	r.seen, f.truth = image, image
+	r.seen, r.ahead, f.truth = image, nil, image
 	if !landed {
 		return
 	}
@@ -238,7 +247,7 @@ func (f *fleet) reap() {
 		return
 	}
 	landed, image := f.send(st.Write(f.id(8), 1), 0)
-	by.seen, f.truth = image, image
+	by.seen, by.ahead, f.truth = image, nil, image
 	if landed {
 		dead.lease = nil
 	}

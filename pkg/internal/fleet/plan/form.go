@@ -36,12 +36,15 @@ func (s *Stage) commutes(r *Request) bool {
 // join returns the form of a limit with one more spend, and whether there is one.
 func (s *Stage) join(st *staged, sp *Spend, admitted bool) (form, bool) {
 	f := st.form
-	ok := f.give(st, sp.Give)
+	if st.seen.carried < 0 || st.carried < 0 { // rule: a limit with an extra is written exactly
+		return f, sp.Give == 0 && sp.Need == 0 && sp.Take == 0 && sp.Cost == 0
+	}
+	ok := sp.Above == 0 && f.give(st, sp.Give) // rule: a return of an extra is an exact write
 	if admitted {
 		ok = ok && f.need(st, sp.Need) && f.take(s.options, st, sp.Take)
 	}
 	if ok && sp.Cost > 0 {
-		n := st.meter.give(st.number, sp.Give)
+		n := st.meter.back(st.number, sp.Give, sp.Above)
 		if admitted {
 			n = st.meter.take(n, sp.Take)
 		}

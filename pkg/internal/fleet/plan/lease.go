@@ -58,6 +58,9 @@ func (s *Stage) Lease(q LeaseWrite) error {
 		if millitokens > max(st.bucket.Tokens, 0) {
 			return ErrLease
 		}
+		if st.carried < 0 && (millitokens > 0 || is.Rate > was.Rate || is.Room > was.Room) { // rule: no lease begins or grows beside an extra
+			return ErrLease
+		}
 		drawn[i] = st.draw(millitokens, is.Room-was.Room)
 	}
 	next := s.change()
@@ -115,13 +118,16 @@ func amountOf(amounts []int64, b *schema.Bucket, st *staged) int64 {
 func (st *staged) draw(millitokens int64, parts int) number {
 	m := st.meter
 	n := number{v: m.refilled, carried: st.bucket.Carried}
+	if st.carried < 0 {
+		n.carried = st.carried
+	}
 	if !m.full(st.number) {
 		n.v = st.v
 	}
 	v := m.units(millitokens)
 	v.Add(v, n.v)
 	n.v = v.Sub(v, roomOf(st.Balance, parts)) // rule: a dead lease counts as spent
-	return n
+	return m.fill(n)
 }
 
 // setLease puts the lease of a write into its place.

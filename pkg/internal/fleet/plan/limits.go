@@ -66,7 +66,8 @@ func carry(b *schema.Bucket, to limiter.Limit, now int64) schema.Balance {
 
 // bucketAt returns a limit at now, on the line of an item without leases.
 func bucketAt(b *schema.Balance, now int64) tokenbucket.Bucket {
-	return newMeter(b, schema.WholeLine(), now).bucket(number{b.FullAt, b.Carried})
+	m := newMeter(b, schema.WholeLine(), now)
+	return m.bucket(m.fill(number{b.FullAt, b.Carried}))
 }
 
 // setBucket has a limit have a balance at the time of its last refill, on the line of an

@@ -53,6 +53,7 @@ func TestChangesOfLimitsAreThoseOfTheReference(t *testing.T) {
 		sets := []*limiter.Limits{
 			limitsOf(t, x), limitsOf(t, x, y), limitsOf(t, x, y, z), limitsOf(t, y, z), limitsOf(t, x.WithBurst(4), z.WithMaxDebt(limiter.NoDebt)),
 			limitsOf(t, limiter.PerSecond("x", 3), y.WithBurst(500)), limitsOf(t, limiter.Unlimited("x"), y), limitsOf(t, x.WithBurst(30), limiter.Unlimited("y"), z.WithBurst(9)),
+			limitsOf(t, limiter.Custom("x", 10, 0, time.Second), y), limitsOf(t, limiter.Custom("x", 4, 0, time.Minute), limiter.Custom("y", 50, 0, time.Second)), // as those of a window
 		}
 		for range rapid.IntRange(1, 40).Draw(t, "steps") {
 			s.now += rapid.SampledFrom([]int64{0, 0, 1, 7, 100, 999, 5000, 60_000, 3_600_000}).Draw(t, "elapsed")

@@ -48,7 +48,8 @@ func (m *meter) units(millitokens int64) *big.Int {
 	return n.Mul(n, m.unit)
 }
 
-// number is a limit's part of a state: FullAt, and the use that is carried there.
+// number is a limit's part of a state: FullAt, and the use that is carried there. Below 0, carried is an extra: tokens above
+// the capacity. The limit is full then, but for takes that were applied just before the extra was added: see fill.
 type number struct {
 	v       *big.Int // never changed
 	carried int64
@@ -81,6 +82,10 @@ func (m *meter) tokens(n number) *big.Int {
 func (m *meter) bucket(n number) tokenbucket.Bucket {
 	b := tokenbucket.Bucket{Refilled: m.now, Carried: n.carried}
 	if m.full(n) {
+		if n.carried < 0 {
+			b.Tokens = m.params.Capacity + n.extra()
+			return b
+		}
 		u := m.use(n)
 		if u.Sign() <= 0 {
 			return tokenbucket.Full(m.params, m.now)
@@ -98,16 +103,70 @@ func (m *meter) bucket(n number) tokenbucket.Bucket {
 	return b
 }
 
-// give adds millitokens, up to the room. The excess makes up for use that is carried.
-func (m *meter) give(n number, millitokens int64) number {
-	if millitokens == 0 {
+// extra returns the millitokens above the capacity, 0 or more.
+func (n number) extra() int64 { return max(-n.carried, 0) }
+
+// raise adds millitokens above the capacity of a full limit with an extra.
+func (m *meter) raise(n number, millitokens int64) number {
+	return number{v: m.refilled, carried: max(n.carried-millitokens, -tokenbucket.MaxAmount)}
+}
+
+// fill moves tokens of an extra below the capacity, as far as the limit lacks them.
+func (m *meter) fill(n number) number {
+	if n.carried >= 0 || m.full(n) {
 		return n
+	}
+	part := new(big.Int)
+	lack, _ := new(big.Int).DivMod(new(big.Int).Sub(n.v, m.refilled), m.unit, part)
+	if part.Sign() > 0 {
+		lack.Add(lack, big.NewInt(1))
+	}
+	if extra := n.extra(); lack.Cmp(big.NewInt(extra)) >= 0 {
+		return number{v: new(big.Int).Sub(n.v, m.units(extra))}
+	}
+	return number{v: m.refilled, carried: n.carried + lack.Int64()}
+}
+
+// back returns millitokens of a take, of which some were of an extra.
+func (m *meter) back(n number, millitokens, extra int64) number {
+	if n = m.give(n, millitokens-extra); extra == 0 {
+		return n
+	}
+	if n.carried <= 0 {
+		return m.fill(number{v: n.v, carried: n.carried - extra})
+	}
+	return m.give(n, extra) // the limit carries use since
+}
+
+// give adds millitokens, up to the room. The excess makes up for use that is carried. Beside an extra they add to it.
+func (m *meter) give(n number, millitokens int64) number {
+	switch {
+	case millitokens == 0:
+		return n
+	case n.carried < 0:
+		return m.raise(n, millitokens)
 	}
 	next := number{v: new(big.Int).Sub(n.v, m.units(millitokens)), carried: n.carried}
 	if m.use(next).Sign() <= 0 {
 		return number{v: m.refilled}
 	}
 	return next
+}
+
+// excess returns how many of the millitokens that give adds have no room, and make up for no carried use.
+func (m *meter) excess(n number, millitokens int64) int64 {
+	if millitokens == 0 {
+		return 0
+	}
+	lacks := m.use(n)
+	if lacks.Sign() < 0 {
+		lacks.SetInt64(0)
+	}
+	over := lacks.Sub(m.units(millitokens), lacks)
+	if over.Sign() <= 0 {
+		return 0
+	}
+	return over.Div(over, m.unit).Int64()
 }
 
 // take subtracts millitokens, at any balance. If the limit was full, the part of a
@@ -117,6 +176,13 @@ func (m *meter) take(n number, millitokens int64) number {
 		return n
 	}
 	x := m.units(millitokens)
+	if extra := n.extra(); extra > 0 {
+		if millitokens < extra {
+			return number{v: m.refilled, carried: n.carried + millitokens}
+		}
+		x = m.units(millitokens - extra)
+		return number{v: x.Add(x, m.refilled)}
+	}
 	if m.full(n) {
 		return number{v: x.Add(x, m.refilled), carried: m.bucket(n).Carried}
 	}
@@ -131,6 +197,9 @@ func (m *meter) charged(n number, cost, floor int64) int64 {
 
 // number returns the number of a limit with this balance, of the parameters of the meter.
 func (m *meter) number(b tokenbucket.Bucket) number {
+	if extra := b.Tokens - m.params.Capacity; extra > 0 && b.Carried < 0 {
+		return number{v: m.refilled, carried: -extra}
+	}
 	if b.Tokens >= m.params.Capacity { // the remainder is of the use that is carried
 		v := big.NewInt(-b.Remainder)
 		return number{v: v.Add(v, m.refilled), carried: b.Carried}

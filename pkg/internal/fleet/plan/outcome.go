@@ -101,8 +101,11 @@ func (w *Write) Settle(image *schema.Bucket) {
 
 // Overfilled returns how many of the millitokens that the write gave a shard has no room for, as the
 // state that it left shows. The shard was split since they were taken, and has half of its room
-// then. Or leases have that room, and other tokens.
+// then. Or leases have that room, and other tokens. An exact write leaves no state above the room.
 func (w *Write) Overfilled(image *schema.Bucket) (sum int64) {
+	if w.stage != nil && w.exact {
+		return w.stage.over // rule: what an exact write has no room for is counted
+	}
 	if w.stage == nil || !image.Shard.Sharded() && !image.Leased() || image.Shard.Epoch != w.base.Shard.Epoch { // rule: what a leased item has no room for is counted
 		return 0
 	}

@@ -30,6 +30,7 @@ type Spend struct {
 	Need   int64 // balance that must be there; 0 = none
 	Take   int64 // taken if the request is admitted
 	Give   int64 // added in any outcome, up to the room, before Need is checked
+	Above  int64 // the part of Give that was taken from an extra, which it adds to again
 	Cost   int64 // subtracted in any outcome, after Take, down to the debt floor
 	Usage  int64 // counted as consumed in any outcome, net; Take is added to it if it is taken
 	Forced bool  // Cost passes the debt floor
@@ -41,6 +42,7 @@ type Spend struct {
 	Found    int64              // the balance that Need was held against
 	Left     tokenbucket.Bucket // after the decision, at the time of the stage; Remainder in 1/Period of the shard's share
 	Back     int64              // to be added to Left when the take is rolled back
+	Extra    int64              // the part of the take that was above the capacity
 }
 
 // NewRequest returns the request of an op. It refuses amounts out of range with
@@ -140,7 +142,7 @@ func (r *Request) Undo() *Request {
 	u := &Request{Limits: r.Limits, Generation: r.Generation}
 	for i := range r.Spends {
 		if s := &r.Spends[i]; s.Held && s.Take > 0 {
-			u.Spends = append(u.Spends, Spend{Limit: s.Limit, Give: s.Back, Usage: -s.Take})
+			u.Spends = append(u.Spends, Spend{Limit: s.Limit, Give: s.Back, Above: min(s.Extra, s.Back), Usage: -s.Take})
 		}
 	}
 	return u

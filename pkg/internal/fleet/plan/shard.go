@@ -30,9 +30,9 @@ func settled(b *schema.Bucket) bool {
 }
 
 // Splits reports whether a shard can be split, and both halves would hold a whole token
-// of every limit: with less, every request would need several shards.
+// of every limit: with less, every request would need several shards. An extra stays in one piece.
 func Splits(b *schema.Bucket) bool {
-	if !settled(b) || b.Shard.Level >= schema.MaxShards || b.Shard.Epoch >= schema.MaxEpoch {
+	if !settled(b) || b.Shard.Level >= schema.MaxShards || b.Shard.Epoch >= schema.MaxEpoch || raised(b) { // rule: a shard with an extra is not split
 		return false
 	}
 	_, leaves := b.Shard.Split()

@@ -50,6 +50,7 @@ type Stage struct {
 	books   bool
 	folded  bool        // requests were applied under the limits before
 	gone    []usage     // consumption of limits that the bucket is under no more
+	over    int64       // millitokens that a shard, or an item with leases, was given and has no room for
 	raise   uint64      // generation that the write brings
 	lease   *LeaseWrite // the last one; nil = none
 }
@@ -92,7 +93,7 @@ func (s *Stage) restage() {
 			continue
 		}
 		st := staged{Balance: b, index: i, meter: newMeter(b, s.next.Line, s.now), seen: number{b.FullAt, b.Carried}}
-		st.number = st.seen
+		st.number = st.meter.fill(st.seen)
 		st.bucket = st.meter.bucket(st.number)
 		if k := slices.IndexFunc(before, func(was staged) bool { return was.Limit.Name == b.Limit.Name }); k >= 0 {
 			st.usage = before[k].usage
@@ -146,14 +147,14 @@ func (s *Stage) weigh(r *Request) (writes bool) {
 	for i := range r.Spends {
 		sp := &r.Spends[i]
 		k := s.find(sp.Limit)
-		sp.Exceeded, sp.Held, sp.Found, sp.Back, sp.Left = false, k >= 0, 0, 0, tokenbucket.Bucket{}
+		sp.Exceeded, sp.Held, sp.Found, sp.Back, sp.Extra, sp.Left = false, k >= 0, 0, 0, 0, tokenbucket.Bucket{}
 		if !sp.Held {
 			continue
 		}
 		st := &s.staged[k]
 		found := st.bucket
 		if sp.Give > 0 {
-			found = st.meter.bucket(st.meter.give(st.number, sp.Give))
+			found = st.meter.bucket(st.meter.back(st.number, sp.Give, sp.Above))
 		}
 		sp.Found = found.Tokens
 		if sp.Ask > 0 {
@@ -179,9 +180,10 @@ func (s *Stage) weigh(r *Request) (writes bool) {
 // spend carries out a spend and fills in its results. It returns the number that is left, and
 // the millitokens consumed.
 func (st *staged) spend(sp *Spend, admitted bool) (number, int64) {
-	n, usage := st.meter.give(st.number, sp.Give), sp.Usage
+	n, usage := st.meter.back(st.number, sp.Give, sp.Above), sp.Usage
 	undone := n
 	if admitted {
+		sp.Extra = min(n.extra(), sp.Take)
 		n, usage = st.meter.take(n, sp.Take), usage+sp.Take
 	}
 	n = st.cost(n, sp)
@@ -226,6 +228,9 @@ func (s *Stage) Apply(r *Request) {
 		if !s.exact {
 			st.form, _ = s.join(st, sp, r.Admitted)
 			leaves = st.form.leaves(st.seen.v)
+		}
+		if s.next.Shard.Sharded() || s.next.Leased() {
+			s.over += st.meter.excess(st.number, sp.Give)
 		}
 		n, usage := st.spend(sp, r.Admitted)
 		st.number, st.usage = n, st.usage+usage

@@ -31,6 +31,9 @@ func (s *Stage) ttl(after *schema.Bucket) int64 {
 	if ttl := after.WindowTTL(); ttl > 0 { // rule: the item of a window is kept until that is over
 		return ttl
 	}
+	if raised(after) { // rule: an item with an extra has no ttl
+		return 0
+	}
 	if after.Shard.Sharded() { // rule: an item of several has no ttl
 		return 0 // an item that expires would take its tokens with it
 	}

@@ -178,6 +178,39 @@ func TestWhatASplitShardHasNoRoomForIsTold(t *testing.T) {
 	}
 }
 
+// A take after such a refund makes the write exact. That write leaves a state without any excess, and
+// reports it all the same.
+func TestWhatAnExactWriteHasNoRoomForIsTold(t *testing.T) {
+	for name, tc := range map[string]struct {
+		before func(b *bench) // leaves room for fewer tokens than come back
+		want   int64
+	}{
+		"split":  {func(b *bench) { b.land(b.must(plan.Split(b.state, epoch+1000, 1))) }, 4000},
+		"leased": {func(b *bench) { b.land(b.lease(1000, 2, 500, 500, 1000)) }, 4000},
+		"whole":  {func(b *bench) { b.land(b.spend(1000, 1, limiter.Spend{Refund: 1000})) }, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := newBench(t) // 10 a second
+			b.land(b.spend(1000, 1, limiter.Spend{Take: 8000}))
+			tc.before(b)
+			stage := plan.NewStage(b.state, epoch+1000, plan.Options{})
+			for _, sp := range []limiter.Spend{{Limit: "l", Refund: 8000}, {Limit: "l", Take: 1000}} {
+				_, r := op(t, b.state.Limits, 1, sp)
+				stage.Weigh(r)
+				stage.Apply(r)
+			}
+			w := stage.Write(b.id(1), 1)
+			if !w.Exact() {
+				t.Fatal("the write commutes")
+			}
+			b.land(w)
+			if got := w.Overfilled(b.state); got != tc.want {
+				t.Errorf("%d millitokens have no room, want %d", got, tc.want)
+			}
+		})
+	}
+}
+
 // A lease that was granted since a take has the room that its tokens came from. The centre has no room
 // for all of them. The excess is reported.
 func TestWhatALeasedItemHasNoRoomForIsTold(t *testing.T) {

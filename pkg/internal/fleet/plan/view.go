@@ -32,7 +32,7 @@ func At(b *schema.Bucket, now int64) *View {
 		}
 		of := &b.Balances[b.Find(b.Limits.At(i).Name)]
 		m := newMeter(of, b.Line, now)
-		v.Centre[i], v.Params[i] = m.bucket(number{of.FullAt, of.Carried}), m.params
+		v.Centre[i], v.Params[i] = m.bucket(m.fill(number{of.FullAt, of.Carried})), m.params
 	}
 	return v
 }

@@ -129,8 +129,8 @@ func (w *Write) Creates() bool { return !w.base.Exists() }
 func (w *Write) Exact() bool { return w.exact }
 
 // After returns the state that the write leaves if it finds the one that it was planned
-// from. After a commuting write that state serves for planning others while the write
-// is under way.
+// from. After a commuting write that state serves for planning other commuting ones while
+// the write is under way.
 func (w *Write) After() *schema.Bucket { return w.after }
 
 // Put returns the request of a write that creates. item has the keys and names of the
@@ -276,9 +276,25 @@ func restructured(was, is *schema.Bucket) bool {
 	if was.Exists() && was.TTL == 0 && is.TTL != 0 { // a write that was planned without one has no condition on it
 		return true
 	}
+	if ended(was, is) { // rule: the end of an extra raises the epoch
+		return true
+	}
 	one, other := was.Shard, is.Shard
 	one.Units, other.Units = 0, 0
 	return one != other || returned(was, is) // rule: tokens that come back raise the epoch
+}
+
+// ended reports whether a limit has an extra in one of two states alone.
+func ended(was, is *schema.Bucket) bool {
+	return slices.ContainsFunc(is.Balances, func(of schema.Balance) bool {
+		before := was.Any(of.Limit.Name)
+		return before != nil && (before.Extra() > 0) != (of.Extra() > 0)
+	})
+}
+
+// raised reports whether a limit has an extra.
+func raised(b *schema.Bucket) bool {
+	return slices.ContainsFunc(b.Balances, func(of schema.Balance) bool { return of.Extra() > 0 })
 }
 
 // returned reports whether a lease write gave tokens back to the centre. A take that was

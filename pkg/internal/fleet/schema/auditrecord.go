@@ -2,9 +2,12 @@ package schema
 
 import (
 	"math"
+	"strconv"
 	"strings"
 	"time"
 
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
 	"github.com/ratelimit/ratelimit/pkg/limiter"
@@ -15,6 +18,7 @@ const (
 	attrAction    = "action"
 	attrDetail    = "detail"
 	attrPrincipal = "principal" // absent = none
+	attrReason    = "reason"    // absent = none
 	attrBefore    = "before"    // the record's own attributes; absent = none, or not recorded
 	attrAfter     = "after"
 )
@@ -25,7 +29,7 @@ func AuditItem(ns string, e *limiter.AuditEvent, retention time.Duration) map[st
 	if retention <= 0 {
 		retention = limiter.AuditRetention
 	}
-	item := NewRecord(k, NamespaceIndex(ns, k), e.Subject)
+	item := NewRecord(k, AuditIndexes(ns, k), e.Subject)
 	item[attrRefKind] = NumberAttribute(int(e.Subject.Kind))
 	item[attrAction] = &types.AttributeValueMemberS{Value: e.Action}
 	item[attrDetail] = &types.AttributeValueMemberS{Value: e.Detail}
@@ -35,12 +39,69 @@ func AuditItem(ns string, e *limiter.AuditEvent, retention time.Duration) map[st
 	if e.Principal != "" {
 		item[attrPrincipal] = TextAttribute(e.Principal)
 	}
+	if e.Reason != "" {
+		item[attrReason] = TextAttribute(e.Reason)
+	}
 	for name, r := range map[string]limiter.Record{attrBefore: e.Before, attrAfter: e.After} {
 		if !r.Empty() {
 			item[name] = &types.AttributeValueMemberM{Value: nested(e.Subject, r, e.Generation)}
 		}
 	}
 	return item
+}
+
+// AuditIndexes returns the index keys of an audit event. One key has all events of a namespace in
+// the order of time. It gets one entry a change, and each change writes the one counter of the
+// namespace, so it is never the busiest key of the namespace.
+func AuditIndexes(ns string, k Key) map[string]string {
+	keys := NamespaceIndex(ns, k)
+	keys[AttrGSI2PK], keys[AttrGSI2SK] = AuditPK(ns, ""), k.SK
+	return keys
+}
+
+// QueryAudit finds audit events, the newest first: of a subject, as it stands in keys, or those of
+// all subjects by an index. Their ids begin at first, "" = any, and are below before, "" = any.
+func QueryAudit(table, ns string, subject *limiter.Ref, first, before string) *dynamodb.QueryInput {
+	q := query(table, IndexResources, AttrGSI2PK, AuditPK(ns, ""), "", "")
+	q.ExpressionAttributeNames["#sk"] = AttrGSI2SK
+	if subject != nil {
+		q = query(table, "", AttrPK, AuditPK(ns, AuditSubject(*subject)), "", "")
+		q.ExpressionAttributeNames["#sk"] = AttrSK
+	}
+	q.KeyConditionExpression = aws.String("#pk = :pk AND #sk BETWEEN :first AND :last")
+	q.ExpressionAttributeValues[":first"] = &types.AttributeValueMemberS{Value: skAuditPrefix + first}
+	q.ExpressionAttributeValues[":last"] = &types.AttributeValueMemberS{Value: skAuditPrefix + lastBefore(before)}
+	q.ScanIndexForward = aws.Bool(false)
+	return q
+}
+
+// lastBefore returns a text that no id below another one is above, and that is below that one.
+func lastBefore(id string) string {
+	at, generation, err := limiter.ParseAuditID(id)
+	switch {
+	case err != nil: // "" = none
+		return "~" // above any digit
+	case generation == 0:
+		return strings.TrimSuffix(limiter.AuditID(at, 0), auditZero) // below any id of the time
+	}
+	return limiter.AuditID(at, generation-1)
+}
+
+// auditZero is the generation in the first id of a time.
+const auditZero = "0000000000000000"
+
+// EventID returns the id of the audit event of a key.
+func EventID(k Key) string { return strings.TrimPrefix(k.SK, skAuditPrefix) }
+
+// AuditOver reports whether the time of an audit event is over. DynamoDB and the sweep of a server
+// delete it later.
+func AuditOver(item map[string]types.AttributeValue, now time.Time) bool {
+	n, ok := item[AttrTTL].(*types.AttributeValueMemberN)
+	if !ok {
+		return false
+	}
+	ttl, err := strconv.ParseInt(n.Value, 10, 64)
+	return err == nil && ttl <= now.Unix()
 }
 
 // nested returns a record as the attributes of its item, without those of keys. Limits carry
@@ -51,7 +112,7 @@ func nested(ref limiter.Ref, r limiter.Record, generation uint64) map[string]typ
 	case r.Entity != nil:
 		item = EntityItem("", r)
 	case ref.Kind == limiter.RefEntity:
-		item = DisabledItem("", ref.Entity, generation)
+		item = DisabledItem("", ref.Entity, r, generation)
 	default:
 		item = LimitsItem("", ref, r, generation)
 	}
@@ -95,13 +156,14 @@ func ParseAudit(table string, item map[string]types.AttributeValue) (limiter.Aud
 	r := NewReader(table, k, item)
 	kind := limiter.RefKind(r.Int(attrRefKind, int64(limiter.RefEntity), int64(limiter.RefSystemLimits))) // #nosec G115 -- in range
 	e := limiter.AuditEvent{
-		ID:         strings.TrimPrefix(k.SK, skAuditPrefix),
+		ID:         EventID(k),
 		Time:       time.UnixMilli(r.Int(attrChangeAt, math.MinInt64, math.MaxInt64)).UTC(),
 		Action:     r.Text(attrAction),
 		Subject:    limiter.Ref{Kind: kind, Entity: r.optionalText(AttrEntity), Resource: r.optionalText(AttrResource)},
 		Generation: r.Uint(AttrCounter, 1),
 		Detail:     r.Text(attrDetail),
 		Principal:  r.optionalText(attrPrincipal),
+		Reason:     r.optionalText(attrReason),
 	}
 	e.Before, e.After = r.nested(attrBefore, e.Subject), r.nested(attrAfter, e.Subject)
 	if r.Fault != nil {

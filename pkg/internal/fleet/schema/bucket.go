@@ -52,11 +52,14 @@ type Balance struct {
 	Share   tokenbucket.Params // of this shard
 	Floor   int64              // lowest balance that charges lead to, 0 or below; of this shard
 	FullAt  *big.Int           // point of Amount·K at which the limit is full; never changed
-	Carried int64              // use from a greater capacity, at FullAt; millitokens
+	Carried int64              // use from a greater capacity, at FullAt; below 0 tokens above the capacity, see Extra; millitokens
 	Dormant bool               // not among the limits that the bucket is under; its clock is that of an item without leases
 	Moving  int64              // millitokens on the way to the other half of a split
 	Aside   int64              // use that the other half carries
 }
+
+// Extra returns the millitokens above the capacity, 0 or more. While there are any, the limit is full.
+func (b *Balance) Extra() int64 { return max(-b.Carried, 0) }
 
 // Line is the part of the rate and of the room that the centre has, and its clock.
 type Line struct {

@@ -168,7 +168,7 @@ func TestABrokenBucketIsNamed(t *testing.T) {
 		{"b_a_ra", number(-1), ""},
 		{"b_a_rp", number(999), ""},
 		{"b_a_fl", number(1), ""},
-		{"b_a_cu", number(-1), ""},
+		{"b_a_cu", number("-1000000000000000001"), ""},
 		{"b_a_tc", text, ""},
 		{"b_a_dz", number(2), ""},
 		{"b_a_mv", text, ""},

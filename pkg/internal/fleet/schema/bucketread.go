@@ -171,7 +171,7 @@ func (r *bucketReader) balance(limit string) Balance {
 			Period:   r.Int(attr(LimitPeriod), tokenbucket.MinPeriod, tokenbucket.MaxPeriod),
 		},
 		FullAt:  r.big(attr(LimitFullAt)),
-		Carried: r.optional(attr(LimitCarried), 0, tokenbucket.MaxCapacity, 0),
+		Carried: r.optional(attr(LimitCarried), -tokenbucket.MaxAmount, tokenbucket.MaxCapacity, 0),
 		Dormant: r.optional(attr(LimitDormant), 1, 1, 0) == 1,
 		Moving:  r.optional(attr(LimitMoving), 0, tokenbucket.MaxCapacity, 0),
 		Aside:   r.optional(attr(LimitAside), 0, tokenbucket.MaxCapacity, 0),

@@ -38,6 +38,7 @@ func TestAuditEventsAreReadAsWritten(t *testing.T) {
 		want := limiter.AuditEvent{
 			Time: anyTime(t), Action: rapid.StringMatching(`[a-z_]{1,20}`).Draw(t, "action"), Subject: anyRef(t),
 			Generation: rapid.Uint64Min(1).Draw(t, "generation"), Detail: rapid.String().Draw(t, "detail"),
+			Principal: rapid.String().Draw(t, "principal"), Reason: rapid.String().Draw(t, "reason"),
 		}
 		want.ID = limiter.AuditID(want.Time, want.Generation)
 		item := AuditItem(someNS, &want, time.Hour)

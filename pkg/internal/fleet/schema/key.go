@@ -37,7 +37,7 @@ const (
 // Names of the indexes.
 const (
 	IndexChildren  = "GSI1" // parent to children
-	IndexResources = "GSI2" // resource to buckets and usage
+	IndexResources = "GSI2" // resource to buckets and usage; audit events of a namespace by time
 	IndexLimits    = "GSI3" // entities with limits of their own, and buckets by entity
 	IndexNamespace = "GSI4" // everything in a namespace
 )

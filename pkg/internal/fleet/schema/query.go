@@ -58,11 +58,6 @@ func QueryNamespace(table, ns string, partition int) *dynamodb.QueryInput {
 	return query(table, IndexNamespace, AttrGSI4PK, EverythingPK(ns, partition), "", "")
 }
 
-// QueryAudit finds the audit events of a subject, as it stands in keys, oldest first.
-func QueryAudit(table, ns, subject string) *dynamodb.QueryInput {
-	return query(table, "", AttrPK, AuditPK(ns, subject), AttrSK, skAuditPrefix)
-}
-
 // QueryEntityLimits finds the limits of an entity, for every resource.
 func QueryEntityLimits(table, ns, entity string) *dynamodb.QueryInput {
 	return query(table, "", AttrPK, entityPK(ns, entity), AttrSK, skConfigPrefix)

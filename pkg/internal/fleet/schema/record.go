@@ -25,8 +25,7 @@ const (
 	attrMetadata      = "metadata"
 	AttrCreatedAt     = "created_at" // Unix ms
 	attrOnUnavailable = "on_unavailable"
-	attrDisabled      = "disabled" // true; absent = no
-	attrAlone         = "alone"    // true; absent = no
+	attrAlone         = "alone" // true; absent = no
 )
 
 // NumberAttribute returns a whole number as an attribute.
@@ -126,7 +125,7 @@ func EntityItem(ns string, rec limiter.Record) map[string]types.AttributeValue {
 	item[AttrEntityVersion] = NumberAttribute(e.Version)
 	item[AttrCreatedAt] = NumberAttribute(e.CreatedAt.UnixMilli())
 	item[attrCascade] = &types.AttributeValueMemberBOOL{Value: e.Cascade}
-	markDisabled(item, rec.Disabled)
+	markDisabled(item, rec)
 	if e.Name != "" {
 		item[attrName] = TextAttribute(e.Name)
 	}
@@ -144,21 +143,6 @@ func EntityItem(ns string, rec limiter.Record) map[string]types.AttributeValue {
 		item[attrMetadata] = &types.AttributeValueMemberM{Value: metadata}
 	}
 	return item
-}
-
-// DisabledItem returns the record of an entity that was never stored, or was deleted, and is
-// disabled.
-func DisabledItem(ns, entity string, generation uint64) map[string]types.AttributeValue {
-	item := NewRecord(EntityKey(ns, entity), EntityIndexes(ns, entity, ""), limiter.EntityRef(entity))
-	item[AttrEntityVersion] = NumberAttribute(generation)
-	markDisabled(item, true)
-	return item
-}
-
-func markDisabled(item map[string]types.AttributeValue, disabled bool) {
-	if disabled {
-		item[attrDisabled] = &types.AttributeValueMemberBOOL{Value: true}
-	}
 }
 
 // markAlone marks limits that stand alone.

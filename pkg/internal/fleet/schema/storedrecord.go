@@ -25,6 +25,9 @@ func ParseRecord(table, ns string, ref limiter.Ref, item map[string]types.Attrib
 	stored := StoredRecord{Generation: r.Uint(versionAttr(ref.Kind), 1)}
 	deleted := r.flag(AttrDeleted)
 	stored.Record.Disabled = !deleted && r.flag(attrDisabled)
+	if stored.Record.Disabled {
+		stored.Record.Disabling = r.disabling()
+	}
 	switch {
 	case deleted:
 	case ref.Kind != limiter.RefEntity:

@@ -47,6 +47,23 @@ func (u *UsageOf) Key(ns string) Key {
 	return Key{ns + entityPrefix + u.Entity, skUsagePrefix + u.Resource + "#" + u.at()}
 }
 
+// ParseUsageKey returns the namespace and the snapshot that a key is of. It reports false for the key of
+// another item.
+func ParseUsageKey(k Key) (ns string, of UsageOf, ok bool) {
+	ns, entity, isEntity := strings.Cut(k.PK, entityPrefix)
+	rest, isUsage := strings.CutPrefix(k.SK, skUsagePrefix)
+	parts := strings.Split(rest, "#") // resource, window, start
+	if !isEntity || !isUsage || len(parts) != 3 {
+		return "", UsageOf{}, false
+	}
+	w, err := limiter.ParseUsageWindow(parts[1])
+	if err != nil {
+		return "", UsageOf{}, false
+	}
+	start, err := time.Parse(usageTime, parts[2])
+	return ns, UsageOf{Entity: entity, Resource: parts[0], Window: w, Start: start}, err == nil
+}
+
 // indexes returns the index keys of the snapshot. The one of the whole namespace does not begin
 // as those of entities, so that lists of entities do not meet snapshots.
 func (u *UsageOf) indexes(ns string) map[string]string {
@@ -55,6 +72,74 @@ func (u *UsageOf) indexes(ns string) map[string]string {
 		AttrGSI2PK: resourceKeyPK(ns, u.Resource, partition), AttrGSI2SK: "USAGE#" + u.at() + "#" + u.Entity,
 		AttrGSI4PK: EverythingPK(ns, partition), AttrGSI4SK: ns + "/USAGE#" + u.at() + "#" + u.Entity + "#" + u.Resource,
 	}
+}
+
+// attributes returns those that a snapshot has from the start, but for its key. expires is when it is
+// dropped; zero = never.
+func (u *UsageOf) attributes(ns string, expires time.Time) map[string]types.AttributeValue {
+	all := make(map[string]types.AttributeValue)
+	for attr, v := range u.indexes(ns) {
+		all[attr] = &types.AttributeValueMemberS{Value: v}
+	}
+	for attr, v := range map[string]string{
+		attrWindow: u.Window.String(), attrWindowStart: u.Start.UTC().Format(usageTime), attrWindowEnd: u.Window.End(u.Start).Format(usageTime),
+	} {
+		all[attr] = &types.AttributeValueMemberS{Value: v}
+	}
+	if ttl := expires.Unix(); ttl > 0 {
+		all[AttrTTL] = NumberAttribute(ttl)
+	}
+	return all
+}
+
+// Gain is the usage that one write of a bucket's item adds to snapshots, where there is no aggregator.
+type Gain struct {
+	Added     map[string]types.AttributeValue // numbers to add to each snapshot
+	Snapshots []UsageOf
+
+	namespace string
+}
+
+// Key returns the key of a snapshot.
+func (g *Gain) Key(of *UsageOf) Key { return of.Key(g.namespace) }
+
+// Item returns the attributes of a new snapshot, but for its key and names. keep is how long it stays
+// after the end of its window.
+func (g *Gain) Item(of *UsageOf, keep time.Duration) map[string]types.AttributeValue {
+	return of.attributes(g.namespace, of.Window.End(of.Start).Add(keep))
+}
+
+// NewGain returns the usage of the consumption of a bucket's item at a time. consumed is by limit, in
+// millitokens. It reports false for an item that is no bucket's, and where usage leaves all limits out.
+func NewGain(k Key, consumed map[string]int64, at time.Time) (gain Gain, ok bool) {
+	bucket, err := BucketOf(k)
+	if err != nil {
+		return Gain{}, false
+	}
+	variant := variantOf(k)
+	added := map[string]types.AttributeValue{attrEvents: NumberAttribute(1)}
+	for limit, n := range consumed {
+		if !variant.Uncounted(limit) {
+			added[usedPrefix+limit] = NumberAttribute(n)
+		}
+	}
+	if len(added) == 1 {
+		return Gain{}, false
+	}
+	gain = Gain{Added: added, namespace: bucket.Namespace}
+	for _, w := range limiter.UsageWindows() {
+		gain.Snapshots = append(gain.Snapshots, UsageOf{Entity: bucket.Entity, Resource: bucket.Resource, Window: w, Start: w.Start(at)})
+	}
+	return gain, true
+}
+
+// LimitOfConsumed returns the limit whose consumption an attribute of a bucket's item counts.
+func LimitOfConsumed(attr string) (limit string, ok bool) {
+	rest, ok := strings.CutPrefix(attr, LimitPrefix)
+	if !ok {
+		return "", false
+	}
+	return strings.CutSuffix(rest, "_"+LimitConsumed)
 }
 
 // UsageChange is a change of a snapshot, as an aggregator makes it.
@@ -102,17 +187,8 @@ func (c *UsageChange) Input(table string) *dynamodb.UpdateItemInput {
 			e.Set(attr, TextAttribute(name))
 		}
 	}
-	for attr, v := range c.Of.indexes(ns) {
-		e.Set(attr, &types.AttributeValueMemberS{Value: v})
-	}
-	for attr, v := range map[string]string{
-		attrWindow: c.Of.Window.String(), attrWindowStart: c.Of.Start.UTC().Format(usageTime),
-		attrWindowEnd: c.Of.Window.End(c.Of.Start).Format(usageTime),
-	} {
-		e.Set(attr, &types.AttributeValueMemberS{Value: v})
-	}
-	if ttl := c.Expires.Unix(); ttl > 0 {
-		e.Set(AttrTTL, NumberAttribute(ttl))
+	for attr, v := range c.Of.attributes(ns, c.Expires) {
+		e.Set(attr, v)
 	}
 	for limit, n := range c.Used {
 		e.AddValue(usedPrefix+limit, NumberAttribute(n)) // 0, too: the limit was in use

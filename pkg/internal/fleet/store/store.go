@@ -1,9 +1,11 @@
-package dynamo
+package store
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/ratelimit/ratelimit/pkg/internal/fleet/awsdb"
@@ -12,21 +14,31 @@ import (
 	"github.com/ratelimit/ratelimit/pkg/limiter"
 )
 
-// Store is a limiter.Store in a DynamoDB table. It is safe for concurrent use. Create it
-// with [New].
+// Store is a limiter.Store in a table. It is safe for concurrent use. Create it with [New].
 type Store struct {
 	*catalog.Catalog // entities, limits, audit events, namespaces
 
-	engine      *engine.Engine // buckets
+	cfg         Config
+	guard       *awsdb.Guard
+	engine      atomic.Pointer[engine.Engine] // buckets
+	healing     atomic.Pointer[healing]       // nil = there is nothing to heal
+	renewing    sync.WaitGroup                // the ends of engines before, and the healing
 	settlements *catalog.Settlements
+	reports     *catalog.Reports
+	progress    *catalog.Progress
 	balances    *engine.Balances
 	budget      time.Duration // of a settlement
 
-	mu      sync.Mutex
-	closed  bool
-	calls   sync.WaitGroup  // settlements and secrets in flight
-	stopped context.Context //nolint:containedctx // of these calls: done when Close gives up on them
-	stop    context.CancelFunc
+	mu   sync.Mutex
+	past engine.Stats // of the engines before this one
+	last *healing     // the newest one; nil = there was none
+	// histories counts the calls of Renew, and healedBuckets the buckets that were healed after them.
+	histories     int64
+	healedBuckets atomic.Int64
+	closed        bool
+	calls         sync.WaitGroup  // settlements and secrets in flight
+	stopped       context.Context //nolint:containedctx // of these calls: done when Close gives up on them
+	stop          context.CancelFunc
 }
 
 var _ limiter.Store = (*Store)(nil)
@@ -35,28 +47,36 @@ var _ limiter.Store = (*Store)(nil)
 // limiter.ErrInvalid.
 func New(cfg Config) (*Store, error) {
 	if cfg.Client == nil || cfg.Table == "" {
-		return nil, fmt.Errorf("%w: a DynamoDB store needs a client and the name of a table", limiter.ErrInvalid)
+		return nil, fmt.Errorf("%w: a store needs a client and the name of a table", limiter.ErrInvalid)
 	}
 	if cfg.Now == nil {
 		cfg.Now = time.Now
 	}
-	s := &Store{}
+	s := &Store{cfg: cfg}
+	s.guard = awsdb.NewGuard(cfg.Client, awsdb.GuardConfig{Now: cfg.Now, Loop: awsdb.Goroutines{}, Observe: cfg.Observe, Logger: cfg.Logger})
 	namespaceID := func(ctx context.Context, name string) (string, error) { return s.NamespaceID(ctx, name) }
-	var err error
-	if s.engine, err = engine.New(cfg.engine(namespaceID)); err != nil {
+	of := s.guard
+	if cfg.Buckets != nil {
+		of = s.guard.For(cfg.Buckets)
+	}
+	buckets, err := engine.New(cfg.engine(of, namespaceID))
+	if err != nil {
 		return nil, err
 	}
-	attempt, budget := s.engine.Timeouts()
+	s.engine.Store(buckets)
+	attempt, budget := buckets.Timeouts()
 	s.budget = budget
+	corrected := func() time.Time { return cfg.Clock.Correct(cfg.Now()) }
 	s.Catalog = catalog.New(catalog.Config{
-		Client: s.engine.Client(), Table: cfg.Table, Logger: cfg.Logger, AuditRetention: cfg.AuditRetention, PurgeWait: cfg.PurgeWait,
-		Now: func() time.Time { return cfg.Clock.Correct(cfg.Now()) },
+		Client: s.guard, Table: cfg.Table, Logger: cfg.Logger, AuditRetention: cfg.AuditRetention, PurgeWait: cfg.PurgeWait, Generation: cfg.Generation,
+		Now: corrected,
 	})
 	s.settlements = catalog.NewSettlements(catalog.SettlementsConfig{
-		Client: s.engine.Client(), Table: cfg.Table, Now: cfg.Now, Attempt: attempt, NamespaceID: namespaceID,
+		Client: s.guard, Table: cfg.Table, Now: cfg.Now, Attempt: attempt, NamespaceID: namespaceID,
 	})
+	s.reports, s.progress = catalog.NewReports(s.guard, cfg.Table, corrected), catalog.NewProgress(s.guard, cfg.Table, corrected)
 	s.balances = engine.NewBalances(engine.BalancesConfig{
-		Client: s.engine.Client(), Table: cfg.Table, Buckets: catalog.NewBuckets(s.Catalog), Changed: s.engine.Changed, Clock: cfg.Clock, Now: cfg.Now,
+		Client: s.guard, Table: cfg.Table, Buckets: catalog.NewBuckets(s.Catalog), Changed: s.changed, Clock: cfg.Clock, Now: cfg.Now,
 	})
 	s.stopped, s.stop = context.WithCancel(context.Background())
 	return s, nil
@@ -72,17 +92,28 @@ func (s *Store) Capabilities() limiter.BackendCapabilities {
 // wait for that. Until then other requests can be denied for want of these tokens. They
 // stay taken after a crash, or when the reply to the rollback is lost.
 //
-// When the context's deadline passes while DynamoDB answers, the call is decided late: by
+// When the context's deadline passes while the server answers, the call is decided late: by
 // an estimate of this process, without an error, and with Op.Late set.
 func (s *Store) Take(ctx context.Context, now time.Time, ops []limiter.Op) (bool, error) {
-	return s.engine.Take(ctx, now, ops)
+	for {
+		e := s.engine.Load()
+		if h := s.healing.Load(); h != nil {
+			if err := h.before(ctx, ops); err != nil { // rule: a bucket is healed before it is taken from
+				return false, err
+			}
+		}
+		admitted, err := e.Take(ctx, now, ops)
+		if err == nil || s.engine.Load() == e || ctx.Err() != nil || !errors.Is(err, limiter.ErrUnavailable) && !errors.Is(err, limiter.ErrClosed) {
+			return admitted, err
+		} // nothing is applied, and another engine is there
+	}
 }
 
 // Shards returns the indexes of the shards of a bucket, in order, as this process last saw
 // them. First is the one that its next request is sent to. A bucket that was never split, or
 // never asked for, has the shard 0 alone. Errors are those of Take.
 func (s *Store) Shards(ctx context.Context, bucket limiter.BucketKey) (all []int, first int, err error) {
-	return s.engine.Shards(ctx, bucket)
+	return s.engine.Load().Shards(ctx, bucket)
 }
 
 // Settle implements limiter.Store by one conditional write, within the budget of a
@@ -128,15 +159,21 @@ func (s *Store) begin(ctx context.Context, budget time.Duration) (bounded contex
 	}, nil
 }
 
-// State returns whether DynamoDB answers.
-func (s *Store) State() State { return s.engine.State() }
+// State returns whether the server answers.
+func (s *Store) State() awsdb.State { return s.guard.State() }
 
-// FailingSince returns when DynamoDB began to fail: the time of the first failed call since
+// FailingSince returns when the server began to fail: the time of the first failed call since
 // the last answer, or of the first of the outage. It is zero while calls are answered.
-func (s *Store) FailingSince() time.Time { return s.engine.FailingSince() }
+func (s *Store) FailingSince() time.Time { return s.guard.FailingSince() }
 
 // Stats returns the counts so far.
-func (s *Store) Stats() Stats { return Stats(s.engine.Stats()) }
+func (s *Store) Stats() engine.Stats {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	stats := s.engine.Load().Stats().After(s.past)
+	stats.Histories, stats.Healed = s.histories, s.healedBuckets.Load()
+	return stats
+}
 
 // Close implements limiter.Store. It returns the leases, and waits for the calls in
 // flight and for writes that this process still owes the table, until ctx is done. Then
@@ -146,7 +183,8 @@ func (s *Store) Close(ctx context.Context) error {
 	s.mu.Lock()
 	s.closed = true
 	s.mu.Unlock()
-	buckets := s.engine.Close(ctx)
+	s.healed()
+	buckets := s.engine.Load().Close(ctx)
 	unhook := context.AfterFunc(ctx, s.stop)
 	s.calls.Wait()
 	unhook()

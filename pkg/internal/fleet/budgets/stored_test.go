@@ -1,4 +1,4 @@
-package changestream_test
+package budgets_test
 
 import (
 	"errors"
@@ -12,7 +12,7 @@ import (
 
 	"github.com/ratelimit/ratelimit/pkg/aggregator"
 	"github.com/ratelimit/ratelimit/pkg/dynamo"
-	"github.com/ratelimit/ratelimit/pkg/dynamo/internal/changestream"
+	"github.com/ratelimit/ratelimit/pkg/internal/fleet/budgets"
 	"github.com/ratelimit/ratelimit/pkg/internal/fleet/schema"
 	"github.com/ratelimit/ratelimit/pkg/limiter"
 	"github.com/ratelimit/ratelimit/test/kit/dynamofake"
@@ -20,25 +20,22 @@ import (
 
 const storedNS = "namespaceid"
 
-// shelf is a table with stored limits, and its stream.
+// shelf is a table with stored limits.
 type shelf struct {
 	*testing.T
 
-	db     *dynamofake.DB
-	stream *changestream.Stream
-	now    time.Time
+	db    *dynamofake.DB
+	notes *budgets.Notes
+	now   time.Time
 }
 
 func newShelf(t *testing.T) *shelf {
 	t.Helper()
 	s := &shelf{T: t, db: dynamofake.New(), now: time.Unix(1_800_000_000, 0)}
-	if err := dynamo.CreateTable(t.Context(), streaming{s.db}, "buckets"); err != nil {
+	if err := dynamo.CreateTable(t.Context(), s.db, "buckets"); err != nil {
 		t.Fatal(err)
 	}
-	var err error
-	if s.stream, err = changestream.Open(t.Context(), streaming{s.db}, newStreams(1), "buckets", func() time.Time { return s.now }); err != nil {
-		t.Fatal(err)
-	}
+	s.notes = budgets.NewNotes(s.db, "buckets", func() time.Time { return s.now })
 	return s
 }
 
@@ -63,7 +60,7 @@ func (s *shelf) put(ref limiter.Ref, tokens int64) {
 // wants requires the budgets of a day at the places of a bucket: 0 = limits without one, -1 = no limits.
 func (s *shelf) wants(when, entity, resource string, want [4]int64) {
 	s.Helper()
-	stored, err := s.stream.StoredBudgets(s.Context(), aggregator.Bucket{Namespace: storedNS, Entity: schema.EscapeName(entity), Resource: schema.EscapeName(resource)})
+	stored, err := s.notes.StoredBudgets(s.Context(), aggregator.Bucket{Namespace: storedNS, Entity: schema.EscapeName(entity), Resource: schema.EscapeName(resource)})
 	if err != nil {
 		s.Fatalf("%s: %v", when, err)
 	}
@@ -138,7 +135,7 @@ func TestStoredBudgetsThatCannotBeRead(t *testing.T) {
 		"in part": {Kind: dynamofake.Partial},
 	} {
 		s.db.SetPlan(func(dynamofake.Call) dynamofake.Fault { return fault })
-		_, err := s.stream.StoredBudgets(t.Context(), aggregator.Bucket{Namespace: storedNS, Entity: "e", Resource: "r"})
+		_, err := s.notes.StoredBudgets(t.Context(), aggregator.Bucket{Namespace: storedNS, Entity: "e", Resource: "r"})
 		if !errors.Is(err, limiter.ErrUnavailable) || errors.Is(err, limiter.ErrInvalid) {
 			t.Errorf("%s: %v, want %v", name, err, limiter.ErrUnavailable)
 		}

@@ -1,0 +1,78 @@
+package store
+
+import (
+	"context"
+	"log/slog"
+
+	"github.com/ratelimit/ratelimit/pkg/internal/fleet/awsdb"
+	"github.com/ratelimit/ratelimit/pkg/internal/fleet/engine"
+	"github.com/ratelimit/ratelimit/pkg/limiter"
+)
+
+// Renew gives the store a client of another history of its server. The server may have lost its last
+// writes, or all. Plans and leases of before are neither applied nor served from then on:
+//
+//   - The buckets get another engine. Calls that wait are sent to the new one.
+//   - Each bucket is brought up to the newest state that this process remembers: before its first take,
+//     and without one in the background.
+//   - Records and namespaces are read again. generation is above all before, and subscribers are told
+//     that any record may have changed.
+//
+// It does not block.
+func (s *Store) Renew(client awsdb.Client, generation uint64) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.closed {
+		return
+	}
+	next, err := engine.New(s.cfg.engine(s.guard.For(client), s.NamespaceID))
+	if err != nil { // the same configuration was good at the start
+		s.log().Error("the store cannot go on with its server", slog.Any("error", err))
+		return
+	}
+	s.log().Warn("the server of the store has another history: it may have lost what was written last")
+	old := s.engine.Load()
+	h := newHealing(s, old.Memories(), s.last)
+	s.last = h
+	s.histories++
+	s.healing.Store(h)
+	s.engine.Store(next)
+	s.past = old.Stats().After(s.past)
+	s.past.Owed, s.past.Lanes, s.past.Leases = 0, 0, 0
+	s.Forget(generation)
+	s.renewing.Go(func() { old.HandOver(next) })
+	s.renewing.Go(func() { h.run() })
+}
+
+// healed ends the work of Renew. The store is closed.
+func (s *Store) healed() {
+	s.mu.Lock()
+	h := s.last
+	s.mu.Unlock()
+	if h != nil {
+		h.stop()
+	}
+	s.renewing.Wait()
+}
+
+// changed notes that an item was changed beside the engine.
+func (s *Store) changed(ns string, of limiter.BucketKey, shard int) {
+	s.engine.Load().Changed(ns, of, shard)
+}
+
+// log returns the logger of the configuration, or one that writes nothing.
+func (s *Store) log() *slog.Logger {
+	if s.cfg.Logger == nil {
+		return slog.New(slog.DiscardHandler)
+	}
+	return s.cfg.Logger
+}
+
+// heal brings one bucket up to the state that this process remembers.
+func (s *Store) heal(ctx context.Context, m *memory) (bool, error) {
+	ns, err := s.NamespaceID(ctx, m.Site.Bucket.Namespace)
+	if err != nil {
+		return false, err
+	}
+	return s.balances.Heal(ctx, ns, &m.Memory)
+}

@@ -1,0 +1,11 @@
+//go:build !torture
+
+package valkey_test
+
+import "time"
+
+// failovers is how many there are of each kind.
+const failovers = 1
+
+// longHang is the longest time for which a server stands still.
+const longHang = time.Second / 2

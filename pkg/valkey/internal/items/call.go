@@ -1,0 +1,183 @@
+package items
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/redis/rueidis"
+)
+
+// result is the outcome of a batch of writes.
+type result struct {
+	applied    bool
+	incomplete bool         // nothing is applied: a snapshot of usage is not there, and the fields of a new one were left out
+	held       []bool       // by write: its condition held
+	images     []attributes // afterwards, where wanted; or as they are, where the batch was refused
+}
+
+// apply runs the script with a batch of writes and their gains.
+func (s *Session) apply(ctx context.Context, token string, g gains, writes ...write) (*result, error) {
+	d := s.db
+	keys := make([]string, len(writes), len(writes)+len(g.snapshots))
+	args := make([]string, 0, 64*len(writes))
+	args = append(args, string(d.prefix), token, strconv.Itoa(len(writes)))
+	for i := range writes {
+		keys[i] = d.item(writes[i].pk, writes[i].sk)
+		args = writes[i].words(args)
+	}
+	args = g.words(args)
+	for i := range g.snapshots {
+		keys = append(keys, g.snapshots[i].key)
+	}
+	exact := slices.ContainsFunc(writes, func(w write) bool { return w.exact() })
+	reply, err := s.run(ctx, keys, args, exact && d.cfg.Replica)
+	if err != nil {
+		return nil, d.translate(err)
+	}
+	return parse(reply, len(writes))
+}
+
+// waitForReplica is how long an exact write waits for a replica. Commuting writes of buckets, as takes are, do not
+// wait. It makes a loss rarer, and rules none out: the server has the write already.
+const waitForReplica = 50 * time.Millisecond
+
+// run runs the script, and waits for a replica where that is wanted.
+func (s *Session) run(ctx context.Context, keys, args []string, replicated bool) (reply []rueidis.RedisMessage, err error) {
+	err = s.within(ctx, func(client rueidis.Client, at *loaded) error {
+		sent := s.db.now()
+		script := client.B().Evalsha().Sha1(at.sha).Numkeys(int64(len(keys))).Key(keys...).Arg(args...).Build()
+		if replicated {
+			reply, err = s.db.replicated(ctx, client, script)
+		} else {
+			reply, err = client.Do(ctx, script).ToArray()
+		}
+		if err == nil {
+			s.db.observe(sent, reply)
+		}
+		return err
+	})
+	return reply, err
+}
+
+// replicated runs a script, and waits until a replica has its writes. The client uses another connection for that,
+// so that no other call waits.
+func (d *DB) replicated(ctx context.Context, client rueidis.Client, script rueidis.Completed) ([]rueidis.RedisMessage, error) {
+	both := client.DoMulti(ctx, script, client.B().Wait().Numreplicas(1).Timeout(waitForReplica.Milliseconds()).Build())
+	reply, err := both[0].ToArray()
+	if err != nil {
+		return nil, err
+	}
+	if n, err := both[1].AsInt64(); err != nil || n == 0 {
+		d.unreplicated.Add(1)
+	}
+	return reply, nil
+}
+
+// within makes a call in the history of the session. Where the server says that it has another one, that
+// is found and its script is loaded first.
+func (s *Session) within(ctx context.Context, call func(client rueidis.Client, at *loaded) error) error {
+	d := s.db
+	for again := false; ; again = true {
+		at := d.at.Load()
+		if s.of != nil && at.Number < s.of.Number { // a history that is just being entered
+			d.mu.Lock()
+			at = d.at.Load()
+			d.mu.Unlock()
+		}
+		if s.of != nil && at.History != *s.of {
+			return ErrHistory
+		}
+		err := call(*d.client.Load(), at)
+		switch stale := errors.Is(err, errStale) || isAnswer(err, "NOSCRIPT", "STALE"); {
+		case stale && again:
+			return ErrHistory
+		case stale:
+			if _, err := d.reload(ctx, at); err != nil {
+				return err
+			}
+		default:
+			d.broke(err)
+			return err
+		}
+	}
+}
+
+// observe passes the server's time to the clock.
+func (d *DB) observe(sent time.Time, reply []rueidis.RedisMessage) {
+	if d.clock == nil || len(reply) != 4 {
+		return
+	}
+	seconds, err := reply[1].ToString()
+	micros, err2 := reply[2].ToString()
+	s, err3 := strconv.ParseInt(seconds, 10, 64)
+	us, err4 := strconv.ParseInt(micros, 10, 64)
+	if errors.Join(err, err2, err3, err4) == nil {
+		d.clock.ObserveExact(sent, d.now(), time.Unix(s, us*1000))
+	}
+}
+
+// errStale says that the server has another history than the one that is read in.
+var errStale = errors.New("the server of the store has another history")
+
+// Follow asks for the history of the server, and finds another one.
+func (s *Session) Follow(ctx context.Context) error {
+	_, err := s.read(ctx, func(rueidis.Client) []rueidis.Completed { return nil })
+	return err
+}
+
+// read sends commands that change nothing, with one that tells the history. A reply of another history is
+// no answer, since that server may have lost the item.
+func (s *Session) read(ctx context.Context, commands func(client rueidis.Client) []rueidis.Completed) (answers []rueidis.RedisResult, err error) {
+	err = s.within(ctx, func(client rueidis.Client, at *loaded) error {
+		all := append([]rueidis.Completed{client.B().Get().Key(s.db.key("history")).Build()}, commands(client)...)
+		answers = client.DoMulti(ctx, all...)
+		history, err := answers[0].ToString()
+		if rueidis.IsRedisNil(err) || err == nil && history != at.text() {
+			return errStale
+		}
+		answers = answers[1:]
+		return err
+	})
+	return answers, s.db.translate(err)
+}
+
+// items reads items, nil where there is none, in one round trip. An item that cannot be read has a fault.
+func (s *Session) items(ctx context.Context, keys []string) (all []attributes, faults []error, err error) {
+	answers, err := s.read(ctx, func(client rueidis.Client) []rueidis.Completed {
+		commands := make([]rueidis.Completed, len(keys))
+		for i, k := range keys {
+			commands[i] = client.B().Hgetall().Key(k).Build()
+		}
+		return commands
+	})
+	if err != nil {
+		return nil, nil, err
+	}
+	all, faults = make([]attributes, len(keys)), make([]error, len(keys))
+	for i, r := range answers {
+		flat, err := r.AsStrMap()
+		switch {
+		case isAnswer(err, "WRONGTYPE"):
+			faults[i] = s.db.translate(err)
+		case err != nil:
+			return nil, nil, s.db.translate(err)
+		case len(flat) > 0:
+			all[i], faults[i] = decodeAll(flat)
+		}
+	}
+	return all, faults, nil
+}
+
+// decodeAll returns the item that a hash has.
+func decodeAll(flat map[string]string) (attributes, error) {
+	it := make(attributes, len(flat))
+	for name, v := range flat {
+		if err := decodeInto(it, name, v); err != nil {
+			return nil, err
+		}
+	}
+	return it, nil
+}

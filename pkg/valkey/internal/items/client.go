@@ -1,0 +1,108 @@
+package items
+
+import (
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/redis/rueidis"
+
+	"github.com/ratelimit/ratelimit/pkg/internal/fleet/awsdb"
+	"github.com/ratelimit/ratelimit/pkg/limiter"
+)
+
+// reconnectEvery is the least time between two new connections for want of a server that is written
+// to.
+const reconnectEvery = time.Second
+
+// callsEnd is after how long a client that was replaced is closed. Its calls have ended then.
+const callsEnd = 5 * time.Second
+
+// link is the way to the server. It is safe for concurrent use.
+type link struct {
+	connect func() (rueidis.Client, error)
+	clock   *awsdb.Clock // nil = none
+	now     func() time.Time
+	client  atomic.Pointer[rueidis.Client]
+	closed  atomic.Bool
+	done    chan struct{}  // closed with the link
+	work    sync.WaitGroup // clients that are made, and those that were replaced
+
+	mu sync.Mutex // of a change of client and closed
+
+	replacing sync.Mutex // of the next field
+	replaced  time.Time  // when the last client was made in the place of another one
+}
+
+// newLink connects.
+func newLink(connect func() (rueidis.Client, error), clock *awsdb.Clock, now func() time.Time) (*link, error) {
+	client, err := connect()
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", limiter.ErrUnavailable, err)
+	}
+	l := &link{connect: connect, clock: clock, now: now, done: make(chan struct{})}
+	l.client.Store(&client)
+	return l, nil
+}
+
+// translate turns an error of the client into one that package awsdb knows.
+func (l *link) translate(err error) error { return translate(err, l.closed.Load()) }
+
+// broke makes another client where the server is not written to any more: a connection stays on a server
+// that became a replica. No call waits for that.
+func (l *link) broke(err error) {
+	if !isAnswer(err, "READONLY", "MASTERDOWN") || !l.replacing.TryLock() {
+		return
+	}
+	if l.closed.Load() {
+		l.replacing.Unlock()
+		return
+	}
+	l.work.Go(func() {
+		defer l.replacing.Unlock()
+		l.replace()
+	})
+}
+
+// replace puts another client in the place of the one that there is. l.replacing is held.
+func (l *link) replace() {
+	now := l.now()
+	if l.closed.Load() || !l.replaced.IsZero() && now.Sub(l.replaced) < reconnectEvery {
+		return
+	}
+	l.replaced = now
+	client, err := l.connect()
+	if err != nil {
+		return // the next call tries again
+	}
+	l.mu.Lock()
+	if l.closed.Load() {
+		l.mu.Unlock()
+		client.Close()
+		return
+	}
+	old := l.client.Swap(&client)
+	l.mu.Unlock()
+	l.work.Go(func() {
+		select { // a client that closes tells its calls that they were not sent, which is not so
+		case <-time.After(callsEnd):
+		case <-l.done:
+		}
+		(*old).Close()
+	})
+}
+
+// close closes the connection, and waits for the work of the link. Calls after it fail.
+func (l *link) close() {
+	l.mu.Lock()
+	if !l.closed.Swap(true) {
+		close(l.done)
+	}
+	client := *l.client.Load()
+	l.mu.Unlock()
+	client.Close()
+	l.replacing.Lock() // no work begins from now on
+	defer l.replacing.Unlock()
+	l.work.Wait()
+}

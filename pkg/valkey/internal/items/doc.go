@@ -1,0 +1,36 @@
+// Package items keeps the items of a table on a Valkey or Redis server, and answers the calls of
+// awsdb.Client on them. So the engine of a fleet runs there as it does on DynamoDB.
+//
+// # Items
+//
+// A table has a name. All of its keys begin with {name}, so that they are in one slot:
+//
+//	{name}:i:PK\0SK      an item: a hash of attributes, each a number, or a letter for its type and the value
+//	{name}:p:PK          a sorted set of sort keys, of the partitions that are queried
+//	{name}:g1:pk .. g4   a sorted set of an index: sort key \0 PK \0 SK
+//	{name}:x             a sorted set of the items that expire, by a time at which to look at them
+//	{name}:tok:id        a transaction that was made, for 15 minutes
+//	{name}:table         the marker of the table: version of the schema, id, time of creation
+//	{name}:history       the history of the server, see below
+//
+// # Writes
+//
+// One script applies a batch of conditional writes, all or none. It reads all items, checks all
+// conditions, works out all results, and then writes. Numbers have up to 38 digits, and are added as
+// decimal text. The script's reply has the server's time, which corrects the [awsdb.Clock].
+//
+// # History
+//
+// Replication is asynchronous. A server can come back with an older state, or with none: after a
+// failover, or a restart. Scripts are neither replicated nor saved, so such a server does not know
+// the script of this package. A process that learns so asks for the id of the server's history,
+// master_replid, which is another one then. A [Session] belongs to one history. Its calls are refused
+// once there is another one, and are certainly not applied. The text of the script begins with the
+// history that it is loaded for, and the script compares it with the key of the history. So a process
+// cannot run the script of another one's history, and neither can a server that comes back with old
+// scripts. The key of the history is read with each read. A reply of another history is no answer. A history has the id of its table, so that a table that was lost and made again is another
+// one. Its number is above those that any process of the table has seen.
+//
+// The script is sent by its hash alone. A retry of the client, or one with the script's text, would
+// apply a write twice, or pass the check.
+package items

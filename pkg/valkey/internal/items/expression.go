@@ -1,0 +1,211 @@
+package items
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+)
+
+// compiler turns expressions of DynamoDB into words of items.lua. It knows the forms that packages
+// schema and plan write, and refuses others:
+//
+//	conditions  comparisons of an attribute and a value, attribute_exists, attribute_not_exists, AND, OR, brackets
+//	updates     SET a = value, SET a = value - b, ADD, REMOVE
+//
+// A condition becomes prefix notation: an operator, then its operands. The condition 1 always holds.
+type compiler struct {
+	names  map[string]string
+	values map[string]types.AttributeValue
+	rest   []string // of the expression
+	read   []string // attributes that were named
+	err    error
+	meter  meter
+}
+
+// reads notes attributes that have to be read.
+func (c *compiler) reads(attrs ...string) {
+	for _, attr := range attrs {
+		if !slices.Contains(c.read, attr) {
+			c.read = append(c.read, attr)
+		}
+	}
+}
+
+// split cuts an expression into words.
+func split(s string) []string {
+	var out []string
+	for i := 0; i < len(s); {
+		j := i + 1
+		switch c := s[i]; {
+		case c == ' ':
+			i++
+			continue
+		case strings.IndexByte("(),=-", c) >= 0:
+		case c == '<' || c == '>':
+			if j < len(s) && (s[j] == '=' || s[j] == '>') {
+				j++
+			}
+		default:
+			for j < len(s) && strings.IndexByte(" (),=<>-", s[j]) < 0 {
+				j++
+			}
+		}
+		out = append(out, s[i:j])
+		i = j
+	}
+	return out
+}
+
+func (c *compiler) fail(format string, args ...any) {
+	if c.err == nil {
+		c.err = fmt.Errorf("an expression has "+format, args...)
+	}
+}
+
+func (c *compiler) peek() string {
+	if len(c.rest) == 0 {
+		return ""
+	}
+	return c.rest[0]
+}
+
+func (c *compiler) next() string {
+	w := c.peek()
+	if len(c.rest) > 0 {
+		c.rest = c.rest[1:]
+	}
+	return w
+}
+
+func (c *compiler) want(w string) {
+	if got := c.next(); got != w {
+		c.fail("%q in the place of %q", got, w)
+	}
+}
+
+func (c *compiler) name() string {
+	w := c.next()
+	n, ok := c.names[w]
+	if !ok {
+		c.fail("the name %q, which stands for nothing", w)
+	}
+	c.reads(n)
+	return n
+}
+
+func (c *compiler) value() string {
+	w := c.next()
+	v, ok := c.values[w]
+	if !ok {
+		c.fail("the value %q, which stands for nothing", w)
+		return ""
+	}
+	s, err := encode(v)
+	if err != nil {
+		c.fail("the value %q: %w", w, err)
+	}
+	return s
+}
+
+// always returns the words of the condition that always holds.
+func always() []string { return []string{"1"} }
+
+// condition returns the words of a condition; nil always holds.
+func (c *compiler) condition(s *string) []string {
+	if s == nil {
+		return always()
+	}
+	c.rest = split(*s)
+	out := c.either()
+	if len(c.rest) > 0 {
+		c.fail("%q behind its end", c.rest)
+	}
+	return out
+}
+
+func (c *compiler) either() []string { return c.chain("OR", "|", c.both) }
+func (c *compiler) both() []string   { return c.chain("AND", "&", c.one) }
+
+func (c *compiler) chain(word, op string, part func() []string) []string {
+	n, out := 1, part()
+	for c.peek() == word {
+		c.next()
+		n, out = n+1, append(out, part()...)
+	}
+	if n == 1 {
+		return out
+	}
+	return append([]string{op, strconv.Itoa(n)}, out...)
+}
+
+func (c *compiler) one() []string {
+	switch w := c.peek(); w {
+	case "(":
+		c.next()
+		out := c.either()
+		c.want(")")
+		return out
+	case "attribute_not_exists", "attribute_exists":
+		c.next()
+		c.want("(")
+		n := c.name()
+		c.want(")")
+		if w == "attribute_exists" {
+			return []string{"E", n}
+		}
+		return []string{"!", n}
+	}
+	n, op := c.name(), c.next()
+	switch op {
+	case "=", "<>", "<", "<=", ">", ">=":
+	default:
+		c.fail("the operator %q", op)
+	}
+	return []string{op, n, c.value()}
+}
+
+// update returns the words of the actions of an update, and the number of actions.
+func (c *compiler) update(s *string) (words []string, n int) {
+	if s == nil {
+		return nil, 0
+	}
+	c.rest = split(*s)
+	for len(c.rest) > 0 && c.err == nil {
+		section := c.next()
+		for {
+			n++
+			words = append(words, c.action(section)...)
+			if c.peek() != "," {
+				break
+			}
+			c.next()
+		}
+	}
+	return words, n
+}
+
+func (c *compiler) action(section string) []string {
+	name := c.name()
+	switch section {
+	case "SET":
+		c.want("=")
+		v := c.value()
+		c.meter.set(name, v)
+		if c.peek() != "-" {
+			return []string{"S", name, v}
+		}
+		c.next()
+		return []string{"-", name, v, c.name()}
+	case "ADD":
+		v := c.value()
+		c.meter.add(name, v)
+		return []string{"A", name, v}
+	case "REMOVE":
+		return []string{"R", name}
+	}
+	c.fail("the section %q", section)
+	return nil
+}

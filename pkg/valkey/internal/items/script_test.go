@@ -1,0 +1,97 @@
+package items_test
+
+import (
+	"math/big"
+	"math/rand/v2"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+	"github.com/redis/rueidis"
+
+	"github.com/ratelimit/ratelimit/pkg/internal/fleet/awsdb"
+	"github.com/ratelimit/ratelimit/pkg/valkey/internal/items"
+	"github.com/ratelimit/ratelimit/test/kit/valkeytest"
+)
+
+// open returns the calls on a new table of a server.
+func open(t *testing.T, server *valkeytest.Server) *items.Session {
+	t.Helper()
+	db, err := items.Open(t.Context(), items.Config{
+		Name: "t", Now: time.Now, Connect: func() (rueidis.Client, error) {
+			return rueidis.NewClient(rueidis.ClientOption{InitAddress: []string{server.Address}, DisableCache: true, DisableRetry: true, ForceSingleClient: true})
+		},
+	}, true)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(db.Close)
+	return db.Session()
+}
+
+func textOf(s string) types.AttributeValue   { return &types.AttributeValueMemberS{Value: s} }
+func numberOf(s string) types.AttributeValue { return &types.AttributeValueMemberN{Value: s} }
+
+func keyOf(sk string) map[string]types.AttributeValue {
+	return map[string]types.AttributeValue{"PK": textOf("p"), "SK": textOf(sk)}
+}
+
+// anyNumber draws a number of up to 60 digits, with many zeros and nines.
+func anyNumber(r *rand.Rand) *big.Int {
+	var b strings.Builder
+	for range r.IntN(60) + 1 {
+		b.WriteByte("0123456789999900000"[r.IntN(19)])
+	}
+	n, _ := new(big.Int).SetString(b.String(), 10)
+	if r.IntN(2) == 0 {
+		n.Neg(n)
+	}
+	return n
+}
+
+// Numbers of any length are added, subtracted and compared as integers are.
+func TestNumbers(t *testing.T) {
+	s := open(t, valkeytest.Start(t))
+	r := rand.New(rand.NewPCG(1, 2))
+	for i := range 4000 {
+		x, y := anyNumber(r), anyNumber(r)
+		switch r.IntN(4) {
+		case 0:
+			y = new(big.Int).Add(x, big.NewInt(int64(r.IntN(3)-1)))
+		case 1:
+			y = new(big.Int).Add(new(big.Int).Neg(x), big.NewInt(int64(r.IntN(3)-1)))
+		}
+		if _, err := s.PutItem(t.Context(), &dynamodb.PutItemInput{Item: map[string]types.AttributeValue{
+			"PK": textOf("p"), "SK": textOf("s"), "a": numberOf(x.String()), "b": numberOf(x.String()), "n": numberOf("1"),
+		}}); err != nil {
+			t.Fatal(err)
+		}
+		out, err := s.UpdateItem(t.Context(), &dynamodb.UpdateItemInput{
+			Key: keyOf("s"), UpdateExpression: aws.String("SET #c = :y - #a ADD #b :y, #d :y"), ReturnValues: types.ReturnValueAllNew,
+			ExpressionAttributeNames:  map[string]string{"#a": "a", "#b": "b", "#c": "c", "#d": "d"},
+			ExpressionAttributeValues: map[string]types.AttributeValue{":y": numberOf(y.String())},
+		})
+		if err != nil {
+			t.Fatalf("%d: %s %s: %v", i, x, y, err)
+		}
+		for name, want := range map[string]*big.Int{"a": x, "b": new(big.Int).Add(x, y), "c": new(big.Int).Sub(y, x), "d": y} {
+			if got, _ := out.Attributes[name].(*types.AttributeValueMemberN); got == nil || got.Value != want.String() {
+				t.Fatalf("%d: x=%s y=%s: %s is %v, want %s", i, x, y, name, out.Attributes[name], want)
+			}
+		}
+		for op, want := range map[string]bool{"<": x.Cmp(y) < 0, "<=": x.Cmp(y) <= 0, ">": x.Cmp(y) > 0, ">=": x.Cmp(y) >= 0, "=": x.Cmp(y) == 0, "<>": x.Cmp(y) != 0} {
+			_, err := s.UpdateItem(t.Context(), &dynamodb.UpdateItemInput{
+				Key: keyOf("s"), UpdateExpression: aws.String("SET #e = :y"), ConditionExpression: aws.String("#a " + op + " :y"),
+				ExpressionAttributeNames:  map[string]string{"#a": "a", "#e": "e"},
+				ExpressionAttributeValues: map[string]types.AttributeValue{":y": numberOf(y.String())},
+			})
+			_, refused := awsdb.ConditionItem(err)
+			if err != nil && !refused || refused == want {
+				t.Fatalf("%d: %s %s %s: %v, want %t", i, x, op, y, err, want)
+			}
+		}
+	}
+}

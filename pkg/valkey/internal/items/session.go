@@ -1,0 +1,211 @@
+package items
+
+import (
+	"context"
+	"errors"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+
+	"github.com/ratelimit/ratelimit/pkg/internal/fleet/awsdb"
+)
+
+// Session answers calls on the table. One of a history refuses them with [ErrHistory] once the server
+// has another one. That of no history follows the server. It is safe for concurrent use.
+type Session struct {
+	db *DB
+	of *History // nil = whatever history the server has
+}
+
+var _ awsdb.Client = (*Session)(nil)
+
+// UpdateItem implements awsdb.Client.
+func (s *Session) UpdateItem(ctx context.Context, in *dynamodb.UpdateItemInput, _ ...func(*dynamodb.Options)) (*dynamodb.UpdateItemOutput, error) {
+	w, err := updating(&types.Update{
+		Key: in.Key, ConditionExpression: in.ConditionExpression, UpdateExpression: in.UpdateExpression,
+		ExpressionAttributeNames: in.ExpressionAttributeNames, ExpressionAttributeValues: in.ExpressionAttributeValues,
+		ReturnValuesOnConditionCheckFailure: in.ReturnValuesOnConditionCheckFailure,
+	})
+	if err != nil {
+		return nil, wrong(err)
+	}
+	if serial, ok := awsdb.SerialOf(in.ReturnValues); ok {
+		w.image = serial
+	} else if in.ReturnValues == types.ReturnValueAllNew || in.ReturnValues == types.ReturnValueUpdatedNew {
+		w.image = wholeImage
+	}
+	image, err := s.one(ctx, &w)
+	if err != nil {
+		return nil, err
+	}
+	if in.ReturnValues == types.ReturnValueUpdatedNew {
+		delete(image, "PK") // which an update does not change
+		delete(image, "SK")
+	}
+	return &dynamodb.UpdateItemOutput{Attributes: image}, nil
+}
+
+// PutItem implements awsdb.Client.
+func (s *Session) PutItem(ctx context.Context, in *dynamodb.PutItemInput, _ ...func(*dynamodb.Options)) (*dynamodb.PutItemOutput, error) {
+	w, err := putting(&types.Put{
+		Item: in.Item, ConditionExpression: in.ConditionExpression, ExpressionAttributeNames: in.ExpressionAttributeNames,
+		ExpressionAttributeValues: in.ExpressionAttributeValues, ReturnValuesOnConditionCheckFailure: in.ReturnValuesOnConditionCheckFailure,
+	})
+	if err != nil {
+		return nil, wrong(err)
+	}
+	if _, err := s.one(ctx, &w); err != nil {
+		return nil, err
+	}
+	return &dynamodb.PutItemOutput{}, nil
+}
+
+// DeleteItem implements awsdb.Client.
+func (s *Session) DeleteItem(ctx context.Context, in *dynamodb.DeleteItemInput, _ ...func(*dynamodb.Options)) (*dynamodb.DeleteItemOutput, error) {
+	w, err := deleting(&types.Delete{
+		Key: in.Key, ConditionExpression: in.ConditionExpression, ExpressionAttributeNames: in.ExpressionAttributeNames,
+		ExpressionAttributeValues: in.ExpressionAttributeValues, ReturnValuesOnConditionCheckFailure: in.ReturnValuesOnConditionCheckFailure,
+	})
+	if err != nil {
+		return nil, wrong(err)
+	}
+	if _, err := s.one(ctx, &w); err != nil {
+		return nil, err
+	}
+	return &dynamodb.DeleteItemOutput{}, nil
+}
+
+// one applies one write, and returns its image.
+func (s *Session) one(ctx context.Context, w *write) (attributes, error) {
+	for known := true; ; known = false {
+		gains, err := s.db.usage.of(w, known)
+		if err != nil {
+			return nil, wrong(err)
+		}
+		r, err := s.apply(ctx, "", gains, *w)
+		s.db.usage.changed(&gains)
+		switch {
+		case err != nil:
+			return nil, err
+		case r.incomplete && known:
+			continue
+		case !r.applied:
+			return nil, conditionFailed(r.images[0], w.asked)
+		}
+		s.db.usage.know(&gains)
+		return r.images[0], nil
+	}
+}
+
+// TransactWriteItems implements awsdb.Client.
+func (s *Session) TransactWriteItems(ctx context.Context, in *dynamodb.TransactWriteItemsInput, _ ...func(*dynamodb.Options)) (*dynamodb.TransactWriteItemsOutput, error) {
+	writes := make([]write, len(in.TransactItems))
+	for i := range in.TransactItems {
+		var err error
+		if writes[i], err = transacting(&in.TransactItems[i]); err != nil {
+			return nil, wrong(err)
+		}
+	}
+	r, err := s.apply(ctx, aws.ToString(in.ClientRequestToken), gains{}, writes...)
+	if err != nil {
+		return nil, err
+	}
+	if r.applied {
+		return &dynamodb.TransactWriteItemsOutput{}, nil
+	}
+	canceled := &types.TransactionCanceledException{Message: aws.String("Transaction cancelled, please refer cancellation reasons for specific reasons")}
+	for i := range writes {
+		reason := types.CancellationReason{Code: aws.String("None")}
+		if !r.held[i] {
+			reason = types.CancellationReason{Code: aws.String(awsdb.ConditionFailed), Message: aws.String(conditionText)}
+			if writes[i].asked == types.ReturnValuesOnConditionCheckFailureAllOld {
+				reason.Item = r.images[i]
+			}
+		}
+		canceled.CancellationReasons = append(canceled.CancellationReasons, reason)
+	}
+	return nil, canceled
+}
+
+// BatchWriteItem implements awsdb.Client. All of it is applied, or nothing is.
+func (s *Session) BatchWriteItem(ctx context.Context, in *dynamodb.BatchWriteItemInput, _ ...func(*dynamodb.Options)) (*dynamodb.BatchWriteItemOutput, error) {
+	for _, requests := range in.RequestItems {
+		writes := make([]write, len(requests))
+		for i, r := range requests {
+			var err error
+			if r.PutRequest != nil {
+				writes[i], err = putting(&types.Put{Item: r.PutRequest.Item})
+			} else {
+				writes[i], err = deleting(&types.Delete{Key: r.DeleteRequest.Key})
+			}
+			if err != nil {
+				return nil, wrong(err)
+			}
+		}
+		if _, err := s.apply(ctx, "", gains{}, writes...); err != nil {
+			return nil, err
+		}
+	}
+	return &dynamodb.BatchWriteItemOutput{UnprocessedItems: map[string][]types.WriteRequest{}}, nil
+}
+
+// GetItem implements awsdb.Client.
+func (s *Session) GetItem(ctx context.Context, in *dynamodb.GetItemInput, _ ...func(*dynamodb.Options)) (*dynamodb.GetItemOutput, error) {
+	all, faults, err := s.items(ctx, []string{s.db.item(text(in.Key["PK"]), text(in.Key["SK"]))})
+	if err == nil {
+		err = faults[0]
+	}
+	if err != nil {
+		return nil, err
+	}
+	return &dynamodb.GetItemOutput{Item: all[0]}, nil
+}
+
+// BatchGetItem implements awsdb.Client. An item that cannot be read has its keys alone. No reader takes it for one, and it
+// hides no others.
+func (s *Session) BatchGetItem(ctx context.Context, in *dynamodb.BatchGetItemInput, _ ...func(*dynamodb.Options)) (*dynamodb.BatchGetItemOutput, error) {
+	out := &dynamodb.BatchGetItemOutput{Responses: map[string][]map[string]types.AttributeValue{}, UnprocessedKeys: map[string]types.KeysAndAttributes{}}
+	for table := range in.RequestItems {
+		wanted := in.RequestItems[table].Keys
+		keys := make([]string, len(wanted))
+		for i, k := range wanted {
+			keys[i] = s.db.item(text(k["PK"]), text(k["SK"]))
+		}
+		all, faults, err := s.items(ctx, keys)
+		if err != nil {
+			return nil, err
+		}
+		found := []map[string]types.AttributeValue{}
+		for i, it := range all {
+			switch {
+			case faults[i] != nil:
+				found = append(found, wanted[i])
+			case it != nil:
+				found = append(found, it)
+			}
+		}
+		out.Responses[table] = found
+	}
+	return out, nil
+}
+
+// errNoTable says that no call creates a table of a server.
+var errNoTable = errors.New("a server has no tables to create")
+
+// CreateTable implements awsdb.Client: [Open] makes the marker of a table.
+func (*Session) CreateTable(context.Context, *dynamodb.CreateTableInput, ...func(*dynamodb.Options)) (*dynamodb.CreateTableOutput, error) {
+	return nil, wrong(errNoTable)
+}
+
+// DescribeTable implements awsdb.Client. It tells the id of the table, and sends nothing.
+func (s *Session) DescribeTable(context.Context, *dynamodb.DescribeTableInput, ...func(*dynamodb.Options)) (*dynamodb.DescribeTableOutput, error) {
+	return &dynamodb.DescribeTableOutput{Table: &types.TableDescription{
+		TableName: &s.db.cfg.Name, TableId: &s.db.at.Load().table, TableStatus: types.TableStatusActive,
+	}}, nil
+}
+
+// UpdateTimeToLive implements awsdb.Client: items that have expired are swept.
+func (*Session) UpdateTimeToLive(context.Context, *dynamodb.UpdateTimeToLiveInput, ...func(*dynamodb.Options)) (*dynamodb.UpdateTimeToLiveOutput, error) {
+	return nil, wrong(errNoTable)
+}
