@@ -128,7 +128,7 @@ func growth(few, many matching) float64 {
 // some hundred times longer than 10. [BenchmarkMatchGrowth] gives the exact ratio, on a quiet
 // machine.
 func TestMatchingDoesNotGrow(t *testing.T) {
-	const bound = 10
+	const bound = 30 // beside other work the caches of the processor are not its own
 	if got := growth(newMatching(t, 10), newMatching(t, 10_000)); got > bound {
 		t.Errorf("matching with 10,000 rules takes %.1f times as long as with 10, want at most %d", got, bound)
 	}

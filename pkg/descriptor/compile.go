@@ -69,6 +69,10 @@ func (c *compiler) domain(spec *DomainSpec) {
 		c.tree(d, spec)
 		return
 	}
+	if len(spec.Limits) > 0 {
+		c.callLimits(d, spec)
+		return
+	}
 	names := map[string]string{}
 	var enforcing, shadows []*Rule
 	for i := range spec.Rules {

@@ -101,7 +101,7 @@ func (c *treeCompiler) branch(s *TreeSpec, to way) *branch {
 func (c *treeCompiler) rule(s *TreeSpec, to way) *Rule {
 	r := &Rule{
 		domain: c.domain, path: s.Path, index: len(c.rules), order: len(c.domain.rules),
-		shadow: s.Shadow, leaf: &leaf{way: to.id, shared: to.shared, quoted: Quoted{Keys: to.keys, Metadata: s.Metadata}, quota: s.Quota},
+		shadow: s.Shadow, leaf: &leaf{way: to.id, shared: to.shared, quoted: Quoted{Keys: to.keys, Metadata: s.Metadata, Quota: s.Quota, Shared: slices.ContainsFunc(to.shared, func(p string) bool { return p != "" })}, quota: s.Quota},
 	}
 	if s.Metadata != nil && !isJSON(s.Metadata) {
 		c.problem(s.Path+".metadata", "must have texts, numbers, true, false, null, lists and mappings of texts only")
@@ -127,7 +127,7 @@ func (c *treeCompiler) limit(r *Rule, s *TreeSpec) {
 	}
 	path := s.Path + ".rate_limit"
 	r.unlimited = s.Limit.Unlimited
-	r.leaf.quoted.Name, r.leaf.replaces = s.Limit.Name, s.Limit.Replaces
+	r.leaf.quoted.Name, r.leaf.replaces, r.leaf.quoted.Replaces = s.Limit.Name, s.Limit.Replaces, s.Limit.Replaces
 	for i, name := range s.Limit.Replaces {
 		if name == "" || name == s.Limit.Name {
 			c.problem(path+".replaces["+strconv.Itoa(i)+"]", "must be the name of another limit")

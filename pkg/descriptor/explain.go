@@ -40,7 +40,7 @@ func (r *Rules) Explain(domain string, desc *Descriptor) Explanation {
 	if e.Rule == nil {
 		e.Nearest = d.nearest(desc)
 	}
-	if d.tree != nil {
+	if d.tree != nil || d.limits != nil {
 		return e
 	}
 	v := d.view(desc.Entries, nil)
@@ -106,6 +106,8 @@ func (e *Explanation) writeOutcome(b *strings.Builder) {
 	switch out := &e.Plan.Outcomes[0]; out.Kind {
 	case Unlimited:
 		b.WriteString("  unlimited: admitted, and nothing is taken\n")
+	case Beside:
+		b.WriteString("  with the first descriptor\n")
 	case Exempt:
 		b.WriteString("  exempt: the whole call is admitted, and nothing is taken\n")
 	case Settles:

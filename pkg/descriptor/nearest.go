@@ -31,6 +31,9 @@ func (d *Domain) nearest(desc *Descriptor) Nearest {
 	if d.tree != nil {
 		return Nearest{Why: d.tree.miss(desc.Entries)}
 	}
+	if d.limits != nil {
+		return Nearest{Why: "no limit has only conditions that are true, and variables that have values, for the call"}
+	}
 	v := d.view(desc.Entries, nil)
 	var best Nearest
 	least, most := 0, 0

@@ -22,6 +22,8 @@ type Call struct {
 	NoGuess bool
 	// AllQuota makes each descriptor for an envoyproxy/ratelimit file one of quota_mode.
 	AllQuota bool
+	// Use is the effect on limits of a limitador file. Other domains do not look at it.
+	Use Use
 }
 
 // Estimator estimates use from earlier use.
@@ -42,6 +44,7 @@ const (
 	Settles               // it settles a reservation
 	Denied                // it can never be admitted; Outcome.Why says so
 	Exempt                // a rule exempts the call: it is admitted, and takes nothing
+	Beside                // the first descriptor of the call has the outcome for it too: a domain of a limitador file
 )
 
 // Outcome is the plan for one descriptor of a call.
@@ -127,6 +130,7 @@ type Plan struct {
 	Reserves    []Reserve    // in the order of takes
 	Settlements []Settlement // in the order of descriptors
 	Unlisted    []Unlisted   // in the order of takes
+	Applied     []*Rule      // the limit of each take, in a domain of a limitador file
 
 	// Working memory. Request and Shadows point into consume and parents.
 	consume  []limiter.Consumption

@@ -86,8 +86,12 @@ func (c *Call) refunds(desc *Descriptor) bool {
 func (r *Rules) Plan(call *Call, plan *Plan) {
 	d, _ := r.Domain(call.Domain)
 	plan.reset(d)
-	if d != nil && d.tree != nil {
+	switch {
+	case d != nil && d.tree != nil:
 		r.planTree(d, call, plan)
+		return
+	case d != nil && d.limits != nil:
+		r.planCallLimits(d, call, plan)
 		return
 	}
 	exempt := false
@@ -128,7 +132,7 @@ func (p *Plan) reset(d *Domain) {
 	p.Shadows = p.Shadows[:0]
 	p.Charges, p.Answers, p.Quota = false, false, false
 	p.Reserves, p.Settlements = p.Reserves[:0], p.Settlements[:0]
-	p.Unlisted = p.Unlisted[:0]
+	p.Unlisted, p.Applied = p.Unlisted[:0], p.Applied[:0]
 	p.consume = p.consume[:0]
 	p.parents = p.parents[:0]
 }

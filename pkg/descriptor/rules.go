@@ -71,8 +71,9 @@ type Domain struct {
 	rules       []*Rule
 	keys        map[string]keyID // every key that a rule names
 	enforcing   *index
-	shadows     *index // nil without shadow rules
-	tree        *tree  // instead of the two indexes; nil for a domain of rules
+	shadows     *index      // nil without shadow rules
+	tree        *tree       // instead of the two indexes; nil for a domain of rules
+	limits      *callLimits // likewise
 }
 
 // Name returns the name of the domain in the gateway's configuration.
@@ -117,10 +118,14 @@ type Rule struct {
 	takes     []take
 	captures  []capture
 	leaf      *leaf // of a rule of a tree
+	when      *when // of a limit of a limitador file
 }
 
 // OfFile reports whether the domain has the descriptors of an envoyproxy/ratelimit file.
 func (d *Domain) OfFile() bool { return d.tree != nil }
+
+// OfLimits reports whether the domain has the limits of a limitador file.
+func (d *Domain) OfLimits() bool { return d.limits != nil }
 
 // Name returns the rule's name, unique in its domain.
 func (r *Rule) Name() string { return r.name }

@@ -149,6 +149,9 @@ func (d *Domain) Match(desc *Descriptor) *Rule {
 		}
 		return nil
 	}
+	if d.limits != nil {
+		return nil // its limits look at calls
+	}
 	var buf [inlineKeys]keyRef
 	v := d.view(desc.Entries, buf[:0])
 	return d.first(&v)

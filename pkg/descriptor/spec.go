@@ -11,8 +11,9 @@ type DomainSpec struct {
 	Resources   []string // for takes without a list of their own, see [TakeSpec]
 	Body        Body     // of denials
 	Rules       []RuleSpec
-	Tree        []TreeSpec // of an envoyproxy/ratelimit file; instead of Rules
-	Overdraw    Overdraw   // of the Tree
+	Tree        []TreeSpec      // of an envoyproxy/ratelimit file; instead of Rules
+	Overdraw    Overdraw        // of the Tree
+	Limits      []CallLimitSpec // of a limitador file; instead of Rules
 }
 
 // RuleSpec is a rule in the form of a file.
@@ -137,6 +138,18 @@ type TreeLimitSpec struct {
 	Unlimited       bool   // without a Unit
 	Name            string // optional; for Replaces of others
 	Replaces        []string
+}
+
+// CallLimitSpec is a limit of a limitador file. It applies to a call if all conditions are true, and each variable has
+// a value. Each combination of values has a bucket.
+type CallLimitSpec struct {
+	Path       string   // "limits.yaml:[3]"
+	Name       string   // in answers and metrics; "" = none
+	ID         string   // "" = none
+	MaxValue   int64    // hits in so many seconds, 0 to limiter.MaxTokens; 0 denies everything
+	Seconds    int64    // 1 to 366 days
+	Conditions []string // in CEL, see package expression
+	Variables  []string // likewise
 }
 
 // Overdraw says whether an explicit number of hits above 0 is a charge to the descriptors of an

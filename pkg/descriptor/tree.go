@@ -57,6 +57,8 @@ type Quoted struct {
 	RequestsPerUnit uint32
 	Unit            time.Duration  // 1 second to 365 days; 0 = it is no such limit
 	Metadata        map[string]any // of the file, in the types of encoding/json; nil = none
+	Quota, Shared   bool           // quota_mode; all values of a pattern share the limit
+	Replaces        []string       // names of limits that do not count beside it
 	Keys            []string       // of its levels, the first one first: KEY, or KEY_VALUE with the value of the file
 }
 

@@ -62,6 +62,8 @@ func (all variantNames) add(rule *Rule, set limitSet) {
 		name = "plan " + name
 	case rule.leaf != nil:
 		name = "descriptors of domain " + rule.domain.name
+	case rule.when != nil:
+		name = "limit " + rule.name
 	default:
 		name = "rule " + rule.name
 	}

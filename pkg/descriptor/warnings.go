@@ -28,7 +28,7 @@ func (r *Rules) Warnings() []Problem {
 		return nil
 	}
 	for _, rule := range r.rules {
-		if rule.leaf == nil {
+		if rule.leaf == nil && rule.when == nil {
 			w.rule(rule)
 		}
 	}

@@ -15,21 +15,26 @@ func (report observer) account(now time.Time, st *state, c *call) {
 	for i := range c.settlements {
 		c.countAdjusted(st, i)
 	}
+	for _, by := range c.corrected {
+		if l := st.series.matched[by.rule.Index()].limit(by.amount.Limit); l != nil {
+			l.tokens[tokensCharged].Add(max(by.amount.Amount, 0))
+			l.tokens[tokensRefunded].Add(max(-by.amount.Amount, 0))
+		}
+	}
 	for i := range c.plan.Outcomes {
 		o := &c.plan.Outcomes[i]
 		if o.Kind != descriptor.Takes || o.Count == 0 {
 			continue
 		}
-		series := st.of(c, o)
-		c.countTokens(o, series)
+		c.countTokens(st, o)
 		for _, status := range c.statuses(o) {
-			report.accountStatus(now, c, o, series, &status)
+			report.accountStatus(now, c, o, st.take(c, o, status.Take), &status)
 		}
 		if o.Mode == limiter.Consume && c.missing(o) {
 			t := &c.plan.Request.Takes[c.decision.MissingTake]
 			report.tell(now, Observation{
 				Namespace: c.plan.Request.Namespace, Entity: t.Entity, Resource: t.Resource, Limit: c.decision.MissingLimit,
-				Amount: amountOf(t, c.decision.MissingLimit), Denied: true,
+				Amount: amountOf(t, c.decision.MissingLimit), Denied: true, Missing: true,
 			})
 		}
 	}

@@ -215,3 +215,21 @@ func TestUtilization(t *testing.T) {
 	e.clock.advance(time.Minute)
 	gauge(0)
 }
+
+// Denials are counted by reason, also those of rules that are gone.
+func TestDenialsByReason(t *testing.T) {
+	e := newEnv(t, nil)
+	blocked := descriptor.DomainSpec{Domain: "d", Rules: []descriptor.RuleSpec{{Name: "blocked", Match: match("k", "*"), Deny: &descriptor.Denial{}}}}
+	open := descriptor.DomainSpec{Domain: "open", Rules: []descriptor.RuleSpec{{Name: "open", Match: match("k", "*"), Unlimited: true}}}
+	for i, domains := range [][]descriptor.DomainSpec{{blocked, open}, {open}} {
+		e.service.SetRules(compile(t, domains))
+		for _, domain := range []string{"d", "open"} {
+			if _, err := e.ask(t, `{"domain":"`+domain+`","descriptors":[{"entries":[{"key":"k","value":"v"}]}]}`); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if diff := cmp.Diff(map[string]int64{descriptor.DeniedByRule: 1}, e.service.DeniedBy()); diff != "" {
+			t.Errorf("configuration %d (-want +got)\n%s", i, diff)
+		}
+	}
+}

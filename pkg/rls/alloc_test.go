@@ -68,7 +68,7 @@ func allocsOfRules(t *testing.T, headers Headers, rules *descriptor.Rules) float
 	data := mem.BufferSlice{mem.SliceBuffer(wire)}
 	dec := func(v any) error { return k.Unmarshal(data, v) }
 	return testing.AllocsPerRun(1000, func() {
-		out, err := shouldRateLimit(service, t.Context(), dec, nil)
+		out, err := handlerOf(nil)(service, t.Context(), dec, nil)
 		if err != nil {
 			t.Fatal(err)
 		}

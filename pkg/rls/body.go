@@ -37,8 +37,8 @@ func (c *call) refused() (r refusal) {
 	if c.plan.Domain != nil {
 		r.body = c.plan.Domain.Body()
 	}
-	if o := c.firstOver(); o != nil && o.Rule != nil && o.Rule.Denial() != nil {
-		d := o.Rule.Denial()
+	if rule := c.firstOver(); rule != nil && rule.Denial() != nil {
+		d := rule.Denial()
 		if r.ofRule = d.Status; r.ofRule != 0 {
 			r.status = r.ofRule
 		}

@@ -20,12 +20,20 @@ type call struct {
 	tried   limiter.Request // by the limits that are tried
 	shadows []shadowResult
 
+	released    bool         // a Commit settled its reservation
+	corrected   []correction // by it
 	reserved    reserved
 	settlements []settlement // one for each of plan.Settlements
 	holdings    []limiter.Holding
 
 	out    []byte // the encoded answer
 	status int    // of it over HTTP
+}
+
+// correction is the use of a limit beyond its reserved amount; below 0 is refunded. The limit is of a limitador file.
+type correction struct {
+	rule   *descriptor.Rule
+	amount limiter.Consumption
 }
 
 // maxPooled bounds the size of a request whose call is used again. The memory of a larger call is

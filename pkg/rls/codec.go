@@ -24,6 +24,10 @@ type request struct {
 	in      descriptor.Call
 	size    int           // bytes on the wire
 	json    bool          // it came as JSON, see JSONOptions
+	wire    string        // the message, of which its strings are parts; "" = it was not read
+	method  *method       // of Kuadrant's service; nil = ShouldRateLimit
+	ttl     time.Duration // of a Reserve; 0 = none
+	commits string        // the reservation of a Commit; "" = none
 	problem *invalidError // the reason why the request cannot be answered; nil = it can
 
 	entries []descriptor.Entry // the memory of the descriptors' entries
@@ -64,7 +68,8 @@ func (r *request) decode(data []byte) {
 	if r.problem != nil {
 		return
 	}
-	err := r.decodeRequest(message{data, string(data)})
+	r.wire = string(data)
+	err := r.decodeRequest(message{data, r.wire})
 	switch {
 	case r.problem != nil && r.problem.denied: // the rest was not read
 	case err != nil:
@@ -80,6 +85,7 @@ func (r *request) decode(data []byte) {
 // begin clears the request before, and notes a problem if the new one has too many bytes.
 func (r *request) begin(size int) {
 	r.in.Domain, r.in.Hits, r.problem, r.size, r.json = "", 0, nil, size, false
+	r.in.Use, r.ttl, r.commits, r.wire = r.method.use(), 0, "", ""
 	r.in.Descriptors, r.entries, r.limits = r.in.Descriptors[:0], r.entries[:0], r.limits[:0]
 	if size > MaxMessage {
 		r.problem = tooLarge(MaxMessage, "bytes")
@@ -111,6 +117,13 @@ func (r *request) decodeRequest(m message) error {
 			}
 		case requestHits:
 			r.in.Hits = uint64(uint32(f.varint)) // #nosec G115 -- a uint32 keeps the low bits, as protobuf says
+			if r.in.Use == descriptor.UseReserve {
+				r.in.Hits = f.varint
+			}
+		default:
+			if err := r.decodeMore(f); err != nil {
+				return err
+			}
 		}
 	}
 	return nil
@@ -292,3 +305,33 @@ const (
 	// need 2 copies of all headers at that most, or 273 at the default.
 	MaxReceived = 16 << 20
 )
+
+// maxTTL bounds the ttl of a Reserve.
+const maxTTL = 24 * time.Hour
+
+// Fields of Kuadrant's messages beside those of a RateLimitRequest.
+const (
+	reserveTTL     = 4<<3 | uint64(protowire.BytesType)
+	commitID       = 3<<3 | uint64(protowire.BytesType)
+	commitAmount   = 4<<3 | uint64(protowire.VarintType)
+	reserveCode    = 1
+	reserveID      = 2
+	commitReleased = 1
+)
+
+// decodeMore reads a field that only messages of Kuadrant have.
+func (r *request) decodeMore(f field) error {
+	switch {
+	case r.method == nil:
+	case r.in.Use == descriptor.UseReserve && f.tag == reserveTTL:
+		var seconds uint64
+		err := decodeWrapper(f.body, &seconds)                                        // the seconds of a Duration have the number of a wrapped value
+		r.ttl = time.Duration(min(seconds, uint64(maxTTL/time.Second))) * time.Second // #nosec G115 -- it is bounded
+		return err
+	case r.method.commits && f.tag == commitID:
+		r.commits = f.body.text
+	case r.method.commits && f.tag == commitAmount:
+		r.in.Hits = f.varint
+	}
+	return nil
+}

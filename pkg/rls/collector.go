@@ -1,6 +1,7 @@
 package rls
 
 import (
+	"maps"
 	"slices"
 	"sync/atomic"
 	"time"
@@ -25,6 +26,7 @@ type series struct {
 	unmatched map[string]*ruleSeries // by domain
 	unknown   *ruleSeries            // descriptors of unknown domains
 	gone      [results]int64         // decisions of rules that were removed from the configuration
+	denied    map[string]int64       // denials of such rules, by reason
 }
 
 func newRuleCollector(now func() time.Time) ruleCollector {
@@ -56,8 +58,9 @@ func (k *ruleCollector) replace(rules *descriptor.Rules) *series {
 	}
 	next := &series{
 		matched: make([]*ruleSeries, rules.Len()), unmatched: make(map[string]*ruleSeries),
-		unknown: unmatchedSeries("", before.unknown), gone: before.gone,
+		unknown: unmatchedSeries("", before.unknown), gone: before.gone, denied: make(map[string]int64),
 	}
+	maps.Copy(next.denied, before.denied)
 	for _, d := range rules.Domains() {
 		next.unmatched[d.Name()] = unmatchedSeries(d.Name(), before.unmatched[d.Name()])
 		for _, r := range d.Rules() {
@@ -66,15 +69,21 @@ func (k *ruleCollector) replace(rules *descriptor.Rules) *series {
 		}
 	}
 	for _, s := range known {
-		s.addTo(&next.gone)
+		next.leave(s)
 	}
 	for domain, s := range before.unmatched {
 		if next.unmatched[domain] == nil {
-			s.addTo(&next.gone)
+			next.leave(s)
 		}
 	}
 	k.current.Store(next)
 	return next
+}
+
+// leave keeps the numbers of a rule that was removed from the configuration.
+func (all *series) leave(s *ruleSeries) {
+	s.addTo(&all.gone)
+	s.addDenials(all.denied)
 }
 
 // each calls f for the series of every rule.
@@ -98,6 +107,14 @@ func (k *ruleCollector) decided() map[string]int64 {
 		all[name] = sums[result]
 	}
 	return all
+}
+
+// deniedBy returns the number of denied descriptors, by reason. It includes those of earlier rules.
+func (k *ruleCollector) deniedBy() map[string]int64 {
+	sums := make(map[string]int64)
+	maps.Copy(sums, k.current.Load().denied)
+	k.each(func(s *ruleSeries) { s.addDenials(sums) })
+	return sums
 }
 
 // Describe implements prometheus.Collector.

@@ -43,6 +43,10 @@ type Config struct {
 	Registerer prometheus.Registerer
 	// FileRegisterer takes the metrics of envoyproxy/ratelimit for the domains of its files; nil = there are none.
 	FileRegisterer prometheus.Registerer
+	// FileStats counts the same by the names of StatsD; nil = nothing does.
+	FileStats *FileStats
+	// Counters remember the counters of limitador files that calls use; nil = nothing does.
+	Counters *Counters
 	// OnFallback is called for each call that a policy decided because the Decider's store gave no
 	// decision. nil = no call.
 	OnFallback func()
@@ -50,6 +54,8 @@ type Config struct {
 	// denied a call. It gets the time of the call, which waits for it, so it must be fast. nil = no
 	// call.
 	Observe func(now time.Time, o Observation)
+	// Mirror gets each call and its answer. It must be fast, and may keep both. nil = no call.
+	Mirror func(m Mirrored)
 	// Logger gets errors, at most one a second for each kind of event; nil = no log.
 	Logger *slog.Logger
 }
@@ -63,6 +69,8 @@ type Options struct {
 	UnmatchedDeny bool
 	// Files are the answers for the domains of envoyproxy/ratelimit files.
 	Files FileOptions
+	// Limitador has the metrics of limitador.
+	Limitador bool
 	// Body is the body of denials of domains that are not in the rules. Each domain has its own.
 	Body descriptor.Body
 	// OnUnavailable answers a call that could not be decided, unless its rules have a policy: Unset
@@ -110,6 +118,8 @@ type FileOptions struct {
 	Shadow bool
 	// Quota makes each descriptor one of quota_mode; one without a limit is not over it.
 	Quota bool
+	// Near is the part of a limit from which hits count as near it, in thousandths, 1 to 1000; 0 = 800.
+	Near int64
 }
 
 // FileMetadata says which dynamic metadata answers have.
@@ -160,6 +170,17 @@ type DenialLog struct {
 	WholeEntity bool
 }
 
+// MirroredHeader is metadata of calls that a mirror makes. The service does not mirror them again: the other service can
+// be this one, or have it as its mirror.
+const MirroredHeader = "ratelimit-mirrored"
+
+// Mirrored is a call of ShouldRateLimit, and its answer.
+type Mirrored struct {
+	Domain string // of the configuration; "" = it has none of the call's name
+	Wire   string // the RateLimitRequest
+	Answer []byte // the RateLimitResponse
+}
+
 // Observation is the effect of a decision on one limit of a bucket. Its names are those of the
 // bucket, and may come from the request. The observer must not keep them, as they can be parts of a
 // larger text.
@@ -169,4 +190,6 @@ type Observation struct {
 	Amount int64 // millitokens that were taken or charged; of a denial, millitokens asked for
 	Denied bool  // this limit denied
 	Shadow bool  // this limit would have denied, and is of a rule in shadow mode or tried
+	// Missing says that no level defines the limit, which is why it denied.
+	Missing bool
 }

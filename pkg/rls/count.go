@@ -9,7 +9,11 @@ import (
 func (m *metrics) count(st *state, c *call) {
 	for i := range c.plan.Outcomes {
 		o := &c.plan.Outcomes[i]
-		c.count(o, st.of(c, o))
+		if o.Kind == descriptor.Takes && len(c.plan.Applied) > 0 {
+			countLimits(st, c, o)
+		} else {
+			c.count(o, st.of(c, o))
+		}
 	}
 	for i, settled := range c.settlements {
 		rule := c.plan.Outcomes[c.plan.Settlements[i].Descriptor].Rule
@@ -19,6 +23,7 @@ func (m *metrics) count(st *state, c *call) {
 		m.reservations.WithLabelValues(c.reserved.result).Inc()
 	}
 	m.files.count(st, c)
+	m.limits.count(c)
 	for _, sh := range c.shadows {
 		result := resultShadowAllowed
 		if sh.denied {
@@ -28,10 +33,20 @@ func (m *metrics) count(st *state, c *call) {
 	}
 }
 
+// countLimits counts a call to the limits of a limitador file: each limit that applies.
+func countLimits(st *state, c *call, o *descriptor.Outcome) {
+	for take := o.First; take < o.First+o.Count; take++ {
+		one := *o
+		one.First, one.Count = take, 1
+		c.count(&one, st.take(c, o, take))
+	}
+}
+
 // count counts a descriptor.
 func (c *call) count(o *descriptor.Outcome, s *ruleSeries) {
 	switch {
 	case o.Kind == descriptor.Settles: // counted by its result
+	case o.Kind == descriptor.Beside: // counted with the first descriptor
 	case o.Mode != limiter.Consume:
 		s.charge(o.Mode, c.booking(o))
 		if c.over(o) {
@@ -63,9 +78,9 @@ func utilization(s *limiter.LimitStatus) int64 {
 }
 
 // countTokens counts the tokens of a descriptor.
-func (c *call) countTokens(o *descriptor.Outcome, series *ruleSeries) {
+func (c *call) countTokens(st *state, o *descriptor.Outcome) {
 	for i := o.First; i < o.First+o.Count; i++ {
-		t := &c.plan.Request.Takes[i]
+		t, series := &c.plan.Request.Takes[i], st.take(c, o, i)
 		for _, consumed := range t.Consume {
 			kind, counted := c.tokenKind(o, i, consumed.Limit)
 			l := series.limit(consumed.Limit)

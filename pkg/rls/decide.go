@@ -12,13 +12,18 @@ import (
 // call gets a problem and no verdict.
 func (s *Service) decide(ctx context.Context, now time.Time, c *call, st *state) {
 	c.clearDecision()
-	c.verdict, c.shadows, c.settlements, c.reserved = verdict{}, c.shadows[:0], c.settlements[:0], reserved{}
+	c.verdict, c.shadows, c.settlements, c.reserved, c.released = verdict{}, c.shadows[:0], c.settlements[:0], reserved{}, false
+	c.corrected = c.corrected[:0]
 	c.holdings = c.holdings[:0]
 	c.in.Estimates, c.in.Asked, c.in.Now = s.used, st.asked, now
 	c.in.NoGuess = c.json && !c.options.JSON.Charges
 	c.in.AllQuota = c.options.Files.Quota
 	st.rules.Plan(&c.in, &c.plan)
 	c.plan.Request.Snapshot = c.options.Snapshot
+	if c.problem = misplaced(c); c.problem != nil {
+		return
+	}
+	commit(ctx, now, s, c)
 	for i := range c.plan.Shadows {
 		c.plan.Shadows[i].Request.Snapshot = c.options.Snapshot
 	}
@@ -39,6 +44,7 @@ func (s *Service) decide(ctx context.Context, now time.Time, c *call, st *state)
 	case len(c.plan.Request.Takes) > 0:
 		s.take(ctx, now, c)
 	}
+	judgeRoom(c)
 	lookAtRest(ctx, now, s, c)
 	s.used.learn(c)
 	if c.verdict.policy != limiter.Unset {

@@ -33,7 +33,7 @@ func (l *denialLog) log(ctx context.Context, now time.Time, c *call) {
 	attrs := append(make([]slog.Attr, 0, 10), slog.String("domain", shown(c.in.Domain)), slog.String("reason", c.verdict.reason))
 	switch s := c.denier(); {
 	case s != nil:
-		attrs = appendRuleName(attrs, c.outcomeOf(s.Take))
+		attrs = appendRuleName(attrs, c.ruleOf(s.Take))
 		attrs = c.appendBucket(attrs, s.Entity, s.Resource, s.Limit.Name)
 		attrs = append(attrs, slog.Int64("requested", s.Requested/limiter.Milli), slog.Int64("remaining", wholeTokens(s.Available)))
 		if seconds := c.retryAfter(); seconds > 0 {
@@ -41,7 +41,7 @@ func (l *denialLog) log(ctx context.Context, now time.Time, c *call) {
 		}
 	case c.decision.Reason == limiter.ReasonNotConfigured:
 		t := &c.plan.Request.Takes[c.decision.MissingTake]
-		attrs = appendRuleName(attrs, c.outcomeOf(c.decision.MissingTake))
+		attrs = appendRuleName(attrs, c.ruleOf(c.decision.MissingTake))
 		attrs = c.appendBucket(attrs, t.Entity, t.Resource, c.decision.MissingLimit)
 	default:
 		attrs = appendRuleName(attrs, c.firstOver())
@@ -67,11 +67,11 @@ func (l *denialLog) take(now time.Time, most int) bool {
 	}
 }
 
-func appendRuleName(attrs []slog.Attr, o *descriptor.Outcome) []slog.Attr {
-	if o == nil || o.Rule == nil {
+func appendRuleName(attrs []slog.Attr, rule *descriptor.Rule) []slog.Attr {
+	if rule == nil {
 		return attrs
 	}
-	return append(attrs, slog.String("rule", o.Rule.Name()))
+	return append(attrs, slog.String("rule", rule.Name()))
 }
 
 func (c *call) appendBucket(attrs []slog.Attr, entity, resource, limit string) []slog.Attr {

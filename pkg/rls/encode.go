@@ -37,6 +37,9 @@ func (c *call) appendStatuses(b []byte) (_ []byte, speaker *limiter.LimitStatus,
 		if s != nil && (speaker == nil || tighter(s, speaker)) {
 			speaker = s
 		}
+		if ofLimits(&c.plan) || c.method != nil {
+			continue // as limitador
+		}
 		of, quotes := descriptor.Quote(o.Rule)
 		if !quotes {
 			b = c.appendStatus(b, o, s)

@@ -38,33 +38,41 @@ func ServerOptions() []grpc.ServerOption {
 	}
 }
 
-// Register adds the service to a server that was made with [ServerOptions].
+// Register adds the service, and that of Kuadrant, to a server that was made with [ServerOptions].
 func (s *Service) Register(r grpc.ServiceRegistrar) {
 	r.RegisterService(&grpc.ServiceDesc{
 		ServiceName: ServiceName,
 		HandlerType: (*unaryServer)(nil),
-		Methods:     []grpc.MethodDesc{{MethodName: "ShouldRateLimit", Handler: shouldRateLimit}},
+		Methods:     []grpc.MethodDesc{{MethodName: "ShouldRateLimit", Handler: handlerOf(nil)}},
 		Metadata:    rlsv3.RateLimitService_ServiceDesc.Metadata,
 	}, s)
+	desc := &grpc.ServiceDesc{ServiceName: KuadrantServiceName, HandlerType: (*unaryServer)(nil), Metadata: KuadrantFile}
+	for _, m := range kuadrantMethods() {
+		desc.Methods = append(desc.Methods, grpc.MethodDesc{MethodName: m.name, Handler: handlerOf(m)})
+	}
+	r.RegisterService(desc, s)
 }
 
 // unaryServer is the interface that the handler needs of the registered service.
 type unaryServer interface {
-	unary(ctx context.Context, dec func(any) error, interceptor grpc.UnaryServerInterceptor) (*answer, error)
+	unary(ctx context.Context, m *method, dec func(any) error, interceptor grpc.UnaryServerInterceptor) (*answer, error)
 }
 
-func shouldRateLimit(srv any, ctx context.Context, dec func(any) error, interceptor grpc.UnaryServerInterceptor) (any, error) { //nolint:revive // grpc wants the context second
-
-	out, err := srv.(unaryServer).unary(ctx, dec, interceptor) // grpc has checked the type
-	if err != nil {
-		return nil, err // out would be a nil *answer in an interface that is not nil
+// handlerOf returns the handler of a method; nil = ShouldRateLimit.
+func handlerOf(m *method) grpc.MethodHandler {
+	return func(srv any, ctx context.Context, dec func(any) error, interceptor grpc.UnaryServerInterceptor) (any, error) {
+		out, err := srv.(unaryServer).unary(ctx, m, dec, interceptor) // grpc has checked the type
+		if err != nil {
+			return nil, err // out would be a nil *answer in an interface that is not nil
+		}
+		return out, nil
 	}
-	return out, nil
 }
 
 // unary answers one call, even if it panics.
-func (s *Service) unary(ctx context.Context, dec func(any) error, interceptor grpc.UnaryServerInterceptor) (out *answer, err error) {
+func (s *Service) unary(ctx context.Context, m *method, dec func(any) error, interceptor grpc.UnaryServerInterceptor) (out *answer, err error) {
 	c, _ := s.calls.Get().(*call)
+	c.method = m
 	if err := dec(c); err != nil { // waits for the message; until then the call does not count
 		return nil, err
 	}
@@ -72,7 +80,9 @@ func (s *Service) unary(ctx context.Context, dec func(any) error, interceptor gr
 	defer func() {
 		took := s.now().Sub(start)
 		s.metrics.duration.Observe(took.Seconds())
-		s.metrics.files.call(took, err)
+		if m == nil {
+			s.metrics.files.call(took, err)
+		}
 	}()
 	defer s.inFlight.Add(-1)
 	defer s.bytes.Add(-size)
@@ -80,15 +90,15 @@ func (s *Service) unary(ctx context.Context, dec func(any) error, interceptor gr
 	case s.inFlight.Add(1) > s.max:
 		s.metrics.errors.WithLabelValues("overloaded").Inc()
 		s.log.trouble(ctx, eventOverloaded, "")
-		return s.fallback(reasonOverloaded), nil
+		return s.fallback(m, reasonOverloaded), nil
 	case bytes > s.maxBytes && size > smallMessage:
-		return s.tooLarge(ctx, "too many large requests at a time"), nil
+		return s.tooLarge(ctx, m, "too many large requests at a time"), nil
 	}
 	defer func() {
 		if cause := recover(); cause != nil {
 			s.metrics.errors.WithLabelValues("panic").Inc()
 			s.log.trouble(ctx, eventPanic, "", slog.Any("cause", cause), slog.String("stack", string(debug.Stack())))
-			out, err = s.fallback(reasonFailed), nil
+			out, err = s.fallback(m, reasonFailed), nil
 		}
 	}()
 	out, err = s.intercept(ctx, start, c, interceptor)
@@ -103,7 +113,7 @@ func (s *Service) intercept(ctx context.Context, now time.Time, c *call, interce
 	if interceptor == nil {
 		return s.serve(ctx, now, c)
 	}
-	info := &grpc.UnaryServerInfo{Server: s, FullMethod: rlsv3.RateLimitService_ShouldRateLimit_FullMethodName}
+	info := &grpc.UnaryServerInfo{Server: s, FullMethod: c.method.fullName()}
 	out, err := interceptor(ctx, c, info, func(ctx context.Context, _ any) (any, error) { return s.serve(ctx, now, c) })
 	if err != nil {
 		return nil, err

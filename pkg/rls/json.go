@@ -30,8 +30,8 @@ const (
 	maxBraces = 3*MaxDescriptors + MaxCallEntries
 )
 
-// errLarge says that a request is too large to read.
-var errLarge = errors.New("too large")
+// ErrLarge says that a request is too large to read.
+var ErrLarge = errors.New("too large")
 
 // JSONHandler returns a handler for the service over HTTP. It answers a POST of a RateLimitRequest
 // in protobuf's JSON, in camelCase or snake_case, with a RateLimitResponse. The status is 200 for
@@ -44,9 +44,9 @@ func (s *Service) JSONHandler() http.Handler {
 }
 
 func (s *Service) serveJSON(w http.ResponseWriter, r *http.Request) {
-	wire, err := s.readJSON(http.MaxBytesReader(w, r.Body, MaxJSON))
-	if tooLarge := (*http.MaxBytesError)(nil); errors.As(err, &tooLarge) || errors.Is(err, errLarge) {
-		respond(w, s.tooLarge(r.Context(), err.Error()))
+	wire, err := readJSON(s.Metered, http.MaxBytesReader(w, r.Body, MaxJSON))
+	if tooLarge := (*http.MaxBytesError)(nil); errors.As(err, &tooLarge) || errors.Is(err, ErrLarge) {
+		respond(w, s.tooLarge(r.Context(), nil, err.Error()))
 		return
 	}
 	if err != nil {
@@ -81,7 +81,7 @@ func respond(w http.ResponseWriter, out *answer) {
 
 // answerWire answers a call in the wire form of a RateLimitRequest.
 func (s *Service) answerWire(ctx context.Context, wire []byte) (*answer, error) {
-	return s.unary(ctx, func(v any) error {
+	return s.unary(ctx, nil, func(v any) error {
 		c := v.(*call) // unary passes no other type
 		c.decode(wire)
 		c.json = true
@@ -89,19 +89,26 @@ func (s *Service) answerWire(ctx context.Context, wire []byte) (*answer, error) 
 	}, nil)
 }
 
-// readJSON returns the wire form of a RateLimitRequest in JSON. It returns errLarge for one with
+// readJSON returns the wire form of a RateLimitRequest in JSON. It returns ErrLarge for one with
 // too many braces, and when many large ones are read at this time.
-func (s *Service) readJSON(body io.Reader) ([]byte, error) {
-	m := &metered{from: body, service: s}
-	defer func() { s.bytes.Add(-m.counted) }()
+func readJSON(metered func(io.Reader) (io.Reader, func()), body io.Reader) ([]byte, error) {
+	m, end := metered(body)
+	defer end()
 	text, err := io.ReadAll(m)
 	if err != nil {
 		return nil, err
 	}
 	if bytes.Count(text, []byte("{")) > maxBraces {
-		return nil, fmt.Errorf("%w: more than %d braces", errLarge, maxBraces)
+		return nil, fmt.Errorf("%w: more than %d braces", ErrLarge, maxBraces)
 	}
 	return parseJSON(text)
+}
+
+// Metered returns a reader of a request in JSON. The bytes of the request count as in use until end is called. The
+// reader fails with [ErrLarge] when many large requests are read at this time.
+func (s *Service) Metered(body io.Reader) (read io.Reader, end func()) {
+	m := &metered{from: body, service: s}
+	return m, func() { s.bytes.Add(-m.counted) }
 }
 
 // metered adds the bytes that it reads to the bytes in use.
@@ -116,7 +123,7 @@ func (m *metered) Read(p []byte) (int, error) {
 	weight := int64(n) * jsonWeight
 	m.counted += weight
 	if m.service.bytes.Add(weight) > m.service.maxBytes && m.counted > smallMessage*jsonWeight {
-		return n, fmt.Errorf("%w: many large requests at a time", errLarge)
+		return n, fmt.Errorf("%w: many large requests at a time", ErrLarge)
 	}
 	return n, err
 }
@@ -133,7 +140,7 @@ func parseJSON(text []byte) ([]byte, error) {
 // refuses.
 func ParseCall(text []byte) (*descriptor.Call, error) {
 	if bytes.Count(text, []byte("{")) > maxBraces {
-		return nil, fmt.Errorf("%w: more than %d braces", errLarge, maxBraces)
+		return nil, fmt.Errorf("%w: more than %d braces", ErrLarge, maxBraces)
 	}
 	wire, err := parseJSON(text)
 	if err != nil {

@@ -60,7 +60,7 @@ func (c *call) appendDenial(b []byte, refused *refusal) []byte {
 		b = c.appendDisabled(b)
 	case c.decision.Reason == limiter.ReasonNotConfigured:
 		t := &c.plan.Request.Takes[c.decision.MissingTake]
-		b = appendRule(b, c.outcomeOf(c.decision.MissingTake))
+		b = appendRule(b, c.ruleOf(c.decision.MissingTake))
 		b = appendText(b, "entity", t.Entity)
 		b = appendText(b, "resource", t.Resource)
 		b = appendText(b, "limit", c.decision.MissingLimit)
@@ -73,7 +73,7 @@ func (c *call) appendDenial(b []byte, refused *refusal) []byte {
 // appendDisabled appends the kind and the name of the disabled subject.
 func (c *call) appendDisabled(b []byte) []byte {
 	d := &c.decision.Disabled
-	b = appendRule(b, c.outcomeOf(d.Take))
+	b = appendRule(b, c.ruleOf(d.Take))
 	b = appendText(b, "disabled", d.Kind())
 	switch d.Subject.Kind {
 	case limiter.RefEntity:
@@ -92,7 +92,7 @@ func (c *call) appendDisabled(b []byte) []byte {
 }
 
 func (c *call) appendStatusMetadata(b []byte, s *limiter.LimitStatus) []byte {
-	b = appendRule(b, c.outcomeOf(s.Take))
+	b = appendRule(b, c.ruleOf(s.Take))
 	b = appendText(b, "entity", s.Entity)
 	b = appendNumber(b, "level", int64(s.Level))
 	b = appendText(b, "resource", s.Resource)
@@ -105,11 +105,11 @@ func (c *call) appendStatusMetadata(b []byte, s *limiter.LimitStatus) []byte {
 	return b
 }
 
-func appendRule(b []byte, o *descriptor.Outcome) []byte {
-	if o == nil || o.Rule == nil {
+func appendRule(b []byte, rule *descriptor.Rule) []byte {
+	if rule == nil {
 		return b
 	}
-	return appendText(b, "rule", o.Rule.Name())
+	return appendText(b, "rule", rule.Name())
 }
 
 func (c *call) appendShadows(b []byte) []byte {
@@ -148,7 +148,7 @@ func (c *call) appendQuotas(b []byte) []byte {
 		var item, object int
 		b, item = begin(b, listValues)
 		b, object = begin(b, valueStruct)
-		b = appendRule(b, o)
+		b = appendRule(b, o.Rule)
 		b = appendNumber(b, "descriptor", int64(i))
 		b = end(end(b, object), item)
 	}

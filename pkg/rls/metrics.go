@@ -16,12 +16,14 @@ import (
 type metrics struct {
 	rules        ruleCollector
 	reservations *prometheus.CounterVec // result
+	commits      *prometheus.CounterVec // result
 	late         *prometheus.CounterVec // result
 	degraded     *prometheus.CounterVec // policy
 	invalid      *prometheus.CounterVec // reason
 	errors       *prometheus.CounterVec // kind
 	duration     prometheus.Histogram
 	inFlight     prometheus.GaugeFunc
+	limits       *limitMetrics
 	files        *fileMetrics // nil = there are none
 }
 
@@ -35,7 +37,9 @@ func newMetrics(now func() time.Time, inFlight func() int64) *metrics {
 	}
 	return &metrics{
 		rules:        newRuleCollector(now),
+		limits:       newLimitMetrics(),
 		reservations: vec("ratelimit_reservations_total", "Calls that reserved tokens, by result: issued, or the reason for no id.", "result", reservationIssued),
+		commits:      vec("ratelimit_commits_total", "Commits of Kuadrant with an id, by the result of the settlement.", "result", settledNow),
 		late:         vec("ratelimit_late_decisions_total", "Calls decided by the limits and balances last seen, because the store is slow; their tokens are taken later.", "result", "allowed", "denied"),
 		degraded:     vec("ratelimit_degraded_total", "Calls answered by a fallback policy: the store is unavailable, or the call could not be decided.", "policy", limiter.Allow.String(), limiter.Deny.String(), limiter.Local.String()),
 		invalid:      vec("ratelimit_invalid_requests_total", "Calls refused: the gateway's configuration is wrong, or /json does not allow them.", "reason", "malformed", errNoDomain.reason, errNoDescriptors.reason, "unknown_unit"),
@@ -55,7 +59,7 @@ func (m *metrics) register(r prometheus.Registerer) error {
 	if r == nil {
 		return nil
 	}
-	for _, c := range []prometheus.Collector{&m.rules, m.reservations, m.late, m.degraded, m.invalid, m.errors, m.duration, m.inFlight} {
+	for _, c := range append([]prometheus.Collector{&m.rules, m.reservations, m.commits, m.late, m.degraded, m.invalid, m.errors, m.duration, m.inFlight}, m.limits.all()...) {
 		if err := r.Register(c); err != nil {
 			return fmt.Errorf("rls: metrics: %w", err)
 		}

@@ -32,5 +32,8 @@ func need(s *limiter.LimitStatus, amount int64) {
 	}
 }
 
+// ofLimits reports whether a plan is of a domain of a limitador file.
+func ofLimits(p *descriptor.Plan) bool { return p.Domain != nil && p.Domain.OfLimits() }
+
 // ofFile reports whether a plan is of a domain of an envoyproxy/ratelimit file.
 func ofFile(p *descriptor.Plan) bool { return p.Domain != nil && p.Domain.OfFile() }

@@ -6,10 +6,12 @@ import (
 	"errors"
 	"log/slog"
 	"math"
+	"slices"
 	"time"
 
 	"github.com/ratelimit/ratelimit/pkg/limiter"
 	"github.com/ratelimit/ratelimit/pkg/reservation"
+	"github.com/ratelimit/ratelimit/pkg/tokenbucket"
 )
 
 // reserve gives an admitted call the id that settles its reservation and ends its requests in flight.
@@ -52,7 +54,7 @@ func (s *Service) reserve(ctx context.Context, now time.Time, c *call) {
 
 // lifetime is how long the reservation can be settled: as long as any of its requests may be in flight.
 func (c *call) lifetime() time.Duration {
-	lifetime := c.options.Lifetime
+	lifetime := max(c.options.Lifetime, c.ttl)
 	for i := range c.holdings {
 		if w := c.holdings[i].Bucket.Window; w.InFlight() {
 			lifetime = max(lifetime, time.Duration(w.End-w.Start)*time.Second)
@@ -111,6 +113,9 @@ func (s *Service) settleOne(ctx context.Context, now time.Time, c *call, id stri
 		s.log.trouble(ctx, eventReservation, settledElsewhere, slog.String("error", "a reservation of namespace "+r.Namespace+" in a call to "+c.plan.Request.Namespace))
 		return settledElsewhere, nil
 	}
+	if c.commits != "" {
+		used = usedOf(r.Holdings, c.in.Hits)
+	}
 	outcome, err := s.settler.Settle(ctx, now, reservation.Settlement{
 		Mark:     limiter.Mark{Namespace: r.Namespace, ID: r.ID, Owner: rand.Text(), Expires: r.Expires},
 		Holdings: r.Holdings, Used: used,
@@ -123,4 +128,17 @@ func (s *Service) settleOne(ctx context.Context, now time.Time, c *call, id stri
 		adjusted = s.used.observe(r.Holdings, used)
 	}
 	return settledAs(outcome), adjusted
+}
+
+// usedOf returns the same use of all limits that a reservation holds.
+func usedOf(holdings []limiter.Holding, hits uint64) (used []limiter.Consumption) {
+	amount := int64(min(hits, tokenbucket.MaxAmount/limiter.Milli)) * limiter.Milli // #nosec G115 -- it is bounded
+	for i := range holdings {
+		for _, t := range holdings[i].Taken {
+			if !slices.ContainsFunc(used, func(u limiter.Consumption) bool { return u.Limit == t.Limit }) {
+				used = append(used, limiter.Consumption{Limit: t.Limit, Amount: amount})
+			}
+		}
+	}
+	return used
 }

@@ -103,6 +103,17 @@ func (r *ruling) exceeded(o *descriptor.Outcome) bool {
 	return s != nil && s.Exceeded
 }
 
+// ruleOf returns the rule of a take, nil when there is none.
+func (r *ruling) ruleOf(take int) *descriptor.Rule {
+	if take < len(r.plan.Applied) {
+		return r.plan.Applied[take]
+	}
+	if o := r.outcomeOf(take); o != nil {
+		return o.Rule
+	}
+	return nil
+}
+
 // missing reports whether the descriptor takes from a limit that no level has.
 func (r *ruling) missing(o *descriptor.Outcome) bool {
 	d := &r.decision
@@ -125,11 +136,11 @@ func (r *ruling) denier() *limiter.LimitStatus {
 	return nil
 }
 
-// firstOver returns the outcome of the first descriptor that denied, or nil.
-func (r *ruling) firstOver() *descriptor.Outcome {
+// firstOver returns the rule of the first descriptor that denied, or nil.
+func (r *ruling) firstOver() *descriptor.Rule {
 	for i := range r.plan.Outcomes {
 		if o := &r.plan.Outcomes[i]; r.over(o) {
-			return o
+			return o.Rule
 		}
 	}
 	return nil

@@ -166,6 +166,15 @@ func (c *ruleCounters) addTo(sums *[results]int64) {
 	}
 }
 
+// addDenials adds the denials to sums, by reason. A reason without a denial is left out.
+func (c *ruleCounters) addDenials(sums map[string]int64) {
+	c.denials.each(func(key denialKey, n int64) {
+		if n > 0 {
+			sums[key.reason] += n
+		}
+	})
+}
+
 // expectedOf returns the ordinary results for the descriptors of a rule.
 func expectedOf(r *descriptor.Rule) []int {
 	switch {

@@ -35,6 +35,8 @@ type Service struct {
 	fellBack func() // called when a policy decided
 	observer observer
 	shadows  shadows
+	mirror   func(Mirrored)
+	counters *Counters
 }
 
 // New returns a service without rules, for which every domain is unknown. It fails when cfg has no
@@ -60,6 +62,8 @@ func New(cfg Config) (*Service, error) {
 		now:     cfg.Now,
 		max:     int64(cfg.MaxInFlight), maxBytes: cfg.MaxBytes,
 		calls:    sync.Pool{New: func() any { return new(call) }},
+		counters: cfg.Counters,
+		mirror:   cfg.Mirror,
 		denials:  denialLog{logger: cfg.Logger},
 		fellBack: cfg.OnFallback,
 		observer: cfg.Observe,
@@ -69,7 +73,7 @@ func New(cfg Config) (*Service, error) {
 	s.shadows = shadows{s.decider, s.observer, s.log}
 	err := s.metrics.register(cfg.Registerer)
 	if err == nil {
-		s.metrics.files, err = newFileMetrics(cfg.FileRegisterer)
+		s.metrics.files, err = newFileMetrics(cfg.FileRegisterer, cfg.FileStats)
 	}
 	if err != nil {
 		return nil, err
@@ -95,10 +99,15 @@ func (s *Service) Reload(rules *descriptor.Rules, options Options) {
 func (s *Service) replace(rules *descriptor.Rules, options Options) {
 	s.state.Store(&state{
 		rules: rules, options: options, series: s.metrics.rules.replace(rules),
-		asked: s.asked.Of(rules), log: newUnmatchedLog(s.denials.logger), fileLabels: s.metrics.files.use(rules),
+		asked: s.asked.Of(rules), log: newUnmatchedLog(s.denials.logger), files: s.metrics.files.use(rules),
 	})
+	s.metrics.limits.use(rules, options.Limitador)
 }
 
 // Decided returns the number of descriptors decided since the service was made, by the results of
 // the metric ratelimit_decisions_total. The numbers never decrease.
 func (s *Service) Decided() map[string]int64 { return s.metrics.rules.decided() }
+
+// DeniedBy returns the number of descriptors denied since the service was made, by the reasons of
+// the metric ratelimit_denials_total. A reason without a denial is left out.
+func (s *Service) DeniedBy() map[string]int64 { return s.metrics.rules.deniedBy() }

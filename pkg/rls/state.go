@@ -12,7 +12,15 @@ type state struct {
 	asked   *descriptor.AskedRules
 	log     *unmatchedLog
 
-	fileLabels [][3]string // of fileMetrics, by Rule.Index
+	files []fileSeries // of fileMetrics, by Rule.Index
+}
+
+// take returns the series of a take of an outcome.
+func (st *state) take(c *call, o *descriptor.Outcome, take int) *ruleSeries {
+	if take < len(c.plan.Applied) {
+		return st.series.matched[c.plan.Applied[take].Index()]
+	}
+	return st.of(c, o)
 }
 
 // of returns the series of an outcome.

@@ -56,7 +56,7 @@ func newUnmatchedLog(logger *slog.Logger) *unmatchedLog {
 func (l *unmatchedLog) warn(ctx context.Context, now time.Time, c *call, rules *descriptor.Rules) {
 	for i := range c.plan.Outcomes {
 		o := &c.plan.Outcomes[i]
-		if o.Kind != descriptor.Unmatched {
+		if o.Kind != descriptor.Unmatched || ofLimits(&c.plan) { // no limit need apply to a call
 			continue
 		}
 		entries, kind := c.in.Descriptors[i].Entries, &l.keys
