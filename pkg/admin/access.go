@@ -63,28 +63,49 @@ type Token struct {
 	Hash TokenHash
 }
 
-// Access finds the principal of a request. The mode of the socket's file decides about a request
-// over a Unix socket, which may administer. Any other request needs a token. If there are no
-// tokens, it needs a verified certificate, with which it may administer. Addresses and headers
-// other than Authorization are ignored. The zero value has no tokens. It is safe for concurrent
-// use.
-type Access struct {
-	tokens atomic.Pointer[[]Token]
+// Credentials are those of callers that are not on the Unix socket.
+type Credentials struct {
+	Tokens []Token
+	Proxy  *Proxy // nil = none
 }
 
-// SetTokens replaces the tokens, for every request from now on.
-func (a *Access) SetTokens(tokens []Token) { a.tokens.Store(&tokens) }
+// Access finds the principal of a request. The mode of the socket's file decides about a request
+// over a Unix socket, which may administer. The header of a [Proxy] decides about a request with the
+// proxy's verified certificate. Any other request needs a token. If there are neither tokens nor a
+// proxy, it needs a verified certificate, with which it may administer. Addresses and all other
+// headers but Authorization are ignored. The zero value has no credentials. It is safe for
+// concurrent use.
+type Access struct {
+	credentials atomic.Pointer[Credentials]
+	users       userNames
+}
+
+// Set replaces the credentials, for every request from now on, also of connections that are open.
+// The caller must not change them afterwards.
+func (a *Access) Set(c Credentials) { a.credentials.Store(&c) }
 
 // principal returns the principal of a request, or the reason why it has none.
 func (a *Access) principal(r *http.Request) (Principal, error) {
 	if overSocket(r) {
-		return Principal{Name: SocketPrincipal, Role: RoleAdminister}, nil
+		return Principal{Name: a.users.principal(r.Context()), Role: RoleAdminister}, nil
 	}
-	if tokens := a.tokens.Load(); tokens != nil && len(*tokens) > 0 {
-		return byToken(*tokens, r.Header)
+	var c Credentials
+	if set := a.credentials.Load(); set != nil {
+		c = *set
 	}
+	var peer *x509.Certificate // nil = it has shown none
 	if r.TLS != nil && len(r.TLS.VerifiedChains) > 0 {
-		return Principal{Name: subject(r.TLS.VerifiedChains[0][0]), Role: RoleAdminister}, nil
+		peer = r.TLS.VerifiedChains[0][0]
+	}
+	switch {
+	case c.Proxy != nil && peer != nil && c.Proxy.shows(peer):
+		return c.Proxy.principal(r.Header)
+	case len(c.Tokens) > 0:
+		return byToken(c.Tokens, r.Header)
+	case c.Proxy != nil: // a wrong name of its certificate lets in none of its users
+		return Principal{}, errors.New("a token is needed: the request comes without a certificate of the name in server.admin.proxy.certificate")
+	case peer != nil:
+		return Principal{Name: subject(peer), Role: RoleAdminister}, nil
 	}
 	return Principal{}, errors.New("a client certificate is needed")
 }
@@ -118,7 +139,7 @@ func byToken(tokens []Token, header http.Header) (Principal, error) {
 }
 
 // subject names the holder of a certificate. A name that does not print, or is that of callers of
-// the Unix socket, is quoted. So the audit shows different holders differently.
+// the Unix socket or of users of a proxy, is quoted. So the audit shows different holders differently.
 func subject(c *x509.Certificate) string {
 	name := "certificate"
 	switch {
@@ -129,7 +150,7 @@ func subject(c *x509.Certificate) string {
 	case len(c.URIs) > 0:
 		name = c.URIs[0].String()
 	}
-	if name == SocketPrincipal {
+	if isSocketName(name) || strings.HasPrefix(name, ProxyPrincipal) {
 		return strconv.Quote(name)
 	}
 	return api.Name(name).String()

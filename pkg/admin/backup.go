@@ -1,6 +1,7 @@
 package admin
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -39,17 +40,19 @@ const (
 // archive answers /v1/backup and /v1/restore.
 type archive struct {
 	store Archive
+	none  string        // why there is nothing to copy
 	slots chan struct{} // one for each backup at once
 }
 
-func newArchive(store Archive) *archive {
-	return &archive{store: store, slots: make(chan struct{}, maxBackups)}
+func newArchive(store Archive, uncopied string) *archive {
+	none := "this service has no data file to copy: " + cmp.Or(uncopied, "it would need serve --data DIR")
+	return &archive{store: store, none: none, slots: make(chan struct{}, maxBackups)}
 }
 
 // empty refuses the request when there is nothing to copy.
 func (a *archive) empty(w http.ResponseWriter) bool {
 	if a.store == nil {
-		writeProblem(w, http.StatusNotFound, "this service has no data file to copy: it would need serve --data DIR")
+		writeProblem(w, http.StatusNotFound, a.none)
 	}
 	return a.store == nil
 }

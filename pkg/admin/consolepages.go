@@ -70,10 +70,11 @@ func pageKind(name string) string {
 	}
 }
 
-// Has reports whether the handler answers a request.
-func (h *ConsolePages) Has(r *http.Request) bool {
-	_, found := h.files[r.URL.Path]
-	return found && (r.Method == http.MethodGet || r.Method == http.MethodHead)
+// Has reports whether the handler answers a request: it answers those for the page, and all below
+// [ConsolePrefix], where a file that is not there is 404 for any caller.
+func (*ConsolePages) Has(r *http.Request) bool {
+	below := r.URL.Path == "/" || strings.HasPrefix(r.URL.Path, ConsolePrefix)
+	return below && (r.Method == http.MethodGet || r.Method == http.MethodHead)
 }
 
 // ServeHTTP implements http.Handler.

@@ -2,6 +2,7 @@ package admin
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"log/slog"
 	"net/http"
@@ -15,6 +16,7 @@ type ControlConfig struct {
 	Access    *Access
 	Explainer *Explainer   // answers /v1/explain
 	Archive   Archive      // answers /v1/backup and /v1/restore; nil = nothing to copy
+	Uncopied  string       // how the data is copied without an archive; "" = there is none
 	Routes    []Route      // further endpoints
 	Console   Console      // a page for any caller; nil = none
 	Logger    *slog.Logger // gets each request and its principal, reading ones at the level debug; nil = no log
@@ -56,7 +58,7 @@ type Route struct {
 func NewControl(cfg ControlConfig) *Control {
 	c := &Control{access: cfg.Access, log: cfg.Logger, console: cfg.Console}
 	c.log = cmp.Or(c.log, slog.New(slog.DiscardHandler))
-	copies := newArchive(cfg.Archive)
+	copies := newArchive(cfg.Archive, cfg.Uncopied)
 	own := []Route{
 		{Pattern: "POST /v1/explain", Role: RoleRead, MaxBody: maxControlBody, Handler: jsonOnly(cfg.Explainer)},
 		{Pattern: "GET /v1/backup", Role: RoleAdminister, Handler: http.HandlerFunc(copies.backup)},
@@ -95,9 +97,7 @@ func (c *Control) answer(w http.ResponseWriter, r *http.Request) {
 	}
 	p, err := c.access.principal(r)
 	if err != nil {
-		w.Header().Set("WWW-Authenticate", `Bearer realm="ratelimit"`)
-		w.Header().Set("Connection", "close") // frees the connection for others
-		writeProblem(w, http.StatusUnauthorized, err.Error())
+		refuseCaller(w, err)
 		return
 	}
 	markAuthenticated(r.Context())
@@ -107,6 +107,19 @@ func (c *Control) answer(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	c.mux.ServeHTTP(w, r)
+}
+
+// refuseCaller answers a request without a principal. A token would not help a user of a proxy.
+func refuseCaller(w http.ResponseWriter, err error) {
+	status, scheme := http.StatusUnauthorized, "Bearer"
+	if e, ok := errors.AsType[proxyError](err); ok {
+		status, scheme = e.status, "Proxy"
+	}
+	if status == http.StatusUnauthorized {
+		w.Header().Set("WWW-Authenticate", scheme+` realm="ratelimit"`)
+	}
+	w.Header().Set("Connection", "close") // frees the connection for others
+	writeProblem(w, status, err.Error())
 }
 
 // refuse answers a request that has no route as its handler would, but with a problem.

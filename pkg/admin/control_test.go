@@ -21,7 +21,7 @@ func tokenOf(role admin.Role) (*admin.Access, string) {
 	token, hash := admin.NewToken()
 	a := new(admin.Access)
 	_, other := admin.NewToken()
-	a.SetTokens([]admin.Token{{Name: "other", Role: admin.RoleAdminister, Hash: other}, {Name: "one", Role: role, Hash: hash}})
+	a.Set(admin.Credentials{Tokens: []admin.Token{{Name: "other", Role: admin.RoleAdminister, Hash: other}, {Name: "one", Role: role, Hash: hash}}})
 	return a, token
 }
 
@@ -111,7 +111,7 @@ func TestReadsAreNotLogged(t *testing.T) {
 // A short word is refused as a token, even if the configuration has its hash.
 func TestShortTokens(t *testing.T) {
 	access := new(admin.Access)
-	access.SetTokens([]admin.Token{{Name: "word", Role: admin.RoleAdminister, Hash: sha256.Sum256([]byte("secret"))}})
+	access.Set(admin.Credentials{Tokens: []admin.Token{{Name: "word", Role: admin.RoleAdminister, Hash: sha256.Sum256([]byte("secret"))}}})
 	c := admin.NewControl(admin.ControlConfig{Access: access, Explainer: new(admin.Explainer), Archive: &copier{text: "all"}})
 	r := httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/v1/backup", nil)
 	r.Header.Set("Authorization", "Bearer secret")

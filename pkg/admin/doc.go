@@ -25,6 +25,6 @@
 //
 // [ConsolePages] serves the page with which people watch and operate a service in a browser. The
 // page is HTML, CSS and JavaScript in the binary. It asks /v1 of the same listener, with a token
-// that its user enters. It has no rights of its own: the files are the same for every caller, and
+// that its user enters, or behind a [Proxy] that names the user. It has no rights of its own: the files are the same for every caller, and
 // have no secret.
 package admin

@@ -44,10 +44,16 @@ type doorConn struct {
 
 type connKey struct{}
 
-// ConnContext is for http.Server. With it a Control finds the connection of a request.
+// ConnContext is for http.Server. With it a Control finds the connection of a request, and over a
+// Unix socket the user of the other end.
 func (d *Door) ConnContext(ctx context.Context, c net.Conn) context.Context {
 	if t, ok := c.(*tls.Conn); ok {
 		c = t.NetConn()
+	}
+	if v, ok := c.(*doorConn); ok {
+		if uid, ok := peerUID(v.Conn); ok {
+			ctx = context.WithValue(ctx, peerKey{}, uid)
+		}
 	}
 	return context.WithValue(ctx, connKey{}, c)
 }

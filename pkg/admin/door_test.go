@@ -15,7 +15,7 @@ import (
 func TestDoor(t *testing.T) {
 	token, hash := admin.NewToken()
 	var access admin.Access
-	access.SetTokens([]admin.Token{{Name: "a", Role: admin.RoleRead, Hash: hash}})
+	access.Set(admin.Credentials{Tokens: []admin.Token{{Name: "a", Role: admin.RoleRead, Hash: hash}}})
 	e, _ := newExplainer(t)
 	inner, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
 	if err != nil {

@@ -37,6 +37,8 @@ type InForce struct {
 	UnmatchedDeny bool
 	// Snapshot has the limits that belong to the rules; nil = the limits in force in the Decider.
 	Snapshot *limiter.Snapshot
+	// Limitador says that a file of limitador is among those in force.
+	Limitador bool
 }
 
 // Question is the body of a request to /v1/explain.
@@ -57,7 +59,7 @@ type Entry struct {
 type Explanation struct {
 	Domain    string   `json:"domain"`
 	Namespace string   `json:"namespace,omitempty"`
-	Outcome   string   `json:"outcome"` // unmatched, unlimited, takes, settles, denied, shadow
+	Outcome   string   `json:"outcome"` // unmatched, unlimited, takes, settles, denied, shadow; of a limitador file also "with the first descriptor"
 	Why       string   `json:"why,omitempty"`
 	Rule      string   `json:"rule,omitempty"`
 	Lease     string   `json:"lease,omitempty"` // the rule's token leases; absent = auto
@@ -214,7 +216,7 @@ func describe(cfg *InForce, domain string, found *descriptor.Explanation, outcom
 	if outcome.Deny || outcome.Kind == descriptor.Denied || found.Domain == nil && cfg.UnmatchedDeny {
 		x.Admitted = false
 	}
-	if found.Rule == nil {
+	if found.Rule == nil && outcome.Kind != descriptor.Beside {
 		x.suggest(cfg.Rules, domain, found)
 	}
 	return x
@@ -270,6 +272,8 @@ func outcomeName(o descriptor.Outcome) string {
 		return "settles"
 	case descriptor.Denied:
 		return "denied"
+	case descriptor.Beside:
+		return "with the first descriptor"
 	default:
 		return "unknown"
 	}

@@ -78,6 +78,9 @@ func answersOf(plan *descriptor.Plan, take int) bool {
 func (e *Explainer) explainOne(ctx context.Context, cfg *InForce, call *descriptor.Call, plan *descriptor.Plan, b *balances, index int) (*DescriptorExplanation, error) {
 	desc, outcome := &call.Descriptors[index], &plan.Outcomes[index]
 	found := cfg.Rules.Explain(call.Domain, desc)
+	if plan.Domain != nil && plan.Domain.OfLimits() { // its limits look at the whole call
+		found.Rule, found.Plans = outcome.Rule, nil
+	}
 	x := &DescriptorExplanation{Descriptor: entriesText(desc.Entries), Quota: outcome.Quota, Explanation: *describe(cfg, call.Domain, &found, outcome)}
 	for _, u := range plan.Unlisted {
 		if u.Take >= outcome.First && u.Take < outcome.First+outcome.Count {

@@ -249,7 +249,7 @@ func (b *balances) bucketLimit(s *limiter.LimitStatus) bucketLimit {
 // amount of that limit.
 func amountOf(t *limiter.Take, l *limiter.Limit) int64 {
 	name, amount := l.Name, int64(0)
-	if of := l.Calendar.BudgetOf(name); of != "" && !slices.ContainsFunc(t.Consume, func(c limiter.Consumption) bool { return c.Limit == name }) {
+	if of := l.BudgetOf(); of != "" && !slices.ContainsFunc(t.Consume, func(c limiter.Consumption) bool { return c.Limit == name }) {
 		name = of
 	}
 	for _, c := range t.Consume {

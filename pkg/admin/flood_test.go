@@ -20,7 +20,7 @@ func TestDoorInAFlood(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		token, hash := admin.NewToken()
 		var access admin.Access
-		access.SetTokens([]admin.Token{{Name: "a", Role: admin.RoleRead, Hash: hash}})
+		access.Set(admin.Credentials{Tokens: []admin.Token{{Name: "a", Role: admin.RoleRead, Hash: hash}}})
 		e, _ := newExplainer(t)
 		pipe := bufconn.Listen(1 << 10)
 		door := admin.NewDoor(pipe, 64)

@@ -15,6 +15,12 @@ type guard struct {
 	loopback bool     // the listener has a loopback address
 }
 
+// OnlyAddresses returns a handler that refuses requests to a listener with a loopback address that are addressed to a
+// name other than localhost.
+func OnlyAddresses(next http.Handler, loopback bool) http.Handler {
+	return guard{loopback: loopback}.onlyOwnHosts(next)
+}
+
 // onlyOwnHosts refuses requests that are addressed to a name of another party. A page can make its
 // own name resolve to a loopback address, and then has the same origin.
 func (g guard) onlyOwnHosts(next http.Handler) http.Handler {

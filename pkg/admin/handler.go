@@ -11,6 +11,7 @@ import (
 // Config configures the public HTTP side of the service.
 type Config struct {
 	JSON      http.Handler        // answers /json; required
+	Limitador http.Handler        // answers the paths of limitador's API; nil = nothing does
 	Explainer *Explainer          // answers /v1/explain; required
 	Health    *Health             // answers /readyz; required
 	Gatherer  prometheus.Gatherer // answers /metrics; required
@@ -28,6 +29,11 @@ func Handler(cfg Config) http.Handler {
 	page := guard{hosts: cfg.Hosts, loopback: cfg.Loopback}.onlyOwnHosts
 	mux := http.NewServeMux()
 	mux.Handle("/json", page(sameSite(cfg.JSON)))
+	if cfg.Limitador != nil {
+		for _, path := range []string{"/status", "/limits/", "/counters/", "/check", "/report", "/check_and_report"} {
+			mux.Handle(path, page(sameSite(cfg.Limitador)))
+		}
+	}
 	mux.Handle("POST /v1/explain", page(sameSite(jsonOnly(cfg.Explainer))))
 	for _, path := range []string{"/v1/backup", "/v1/restore", "/v1/status", "/v1/openapi.json", "/v1/namespaces", "/v1/namespaces/"} {
 		mux.HandleFunc(path, elsewhere)

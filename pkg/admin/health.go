@@ -17,6 +17,7 @@ type Health struct {
 	mu      sync.Mutex
 	state   State
 	trouble string
+	empty   bool
 }
 
 // State is the body of /readyz.
@@ -62,6 +63,19 @@ func (h *Health) SetTrouble(reason string) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.trouble = reason
+}
+
+// SetEmpty makes /healthcheck fail, and nothing else, while no domain is in force.
+func (h *Health) SetEmpty(empty bool) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.empty = empty
+}
+
+func (h *Health) isEmpty() bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.empty
 }
 
 func (h *Health) set(ready bool, reason string) {
@@ -113,7 +127,7 @@ func (h *Health) ServeHTTP(w http.ResponseWriter, _ *http.Request) {
 // check answers /healthcheck, as envoyproxy/ratelimit does.
 func (h *Health) check(w http.ResponseWriter, _ *http.Request) {
 	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
-	if !h.State().Ready {
+	if !h.State().Ready || h.isEmpty() {
 		w.WriteHeader(http.StatusInternalServerError)
 		return
 	}

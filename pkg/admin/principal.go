@@ -33,11 +33,12 @@ func (r Role) String() string {
 
 // Principal is the authenticated caller of an administrative request.
 type Principal struct {
-	Name string // of the token or the certificate, or SocketPrincipal
+	Name string // of the token or the certificate, or SocketPrincipal and the user
 	Role Role
 }
 
-// SocketPrincipal is the name of a caller over the Unix socket.
+// SocketPrincipal begins the name of a caller over the Unix socket, such as socket:ada for a user, or
+// socket:1000 for one without a name. Alone it is a caller whose user the system does not tell.
 const SocketPrincipal = "socket"
 
 type principalKey struct{}

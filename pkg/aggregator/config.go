@@ -33,5 +33,7 @@ type Config struct {
 	Splits       Splits                                  // finishes splits of buckets; nil = their replicas alone do
 	Archive      Archive                                 // of audit events that expire; nil = none
 	Encode       func(*Expired) ([]byte, error)          // writes an event of the archive as a line; needed with Archive
+	Reports      Reports                                 // are told how far the process is; nil = none
+	ReportID     string                                  // of this process in Reports: another process never has it; needed with Reports
 	Logger       *slog.Logger                            // nil = none
 }

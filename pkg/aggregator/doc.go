@@ -12,6 +12,8 @@
 //   - A [Poller] reads the shards of a stream, parents before children, and saves its position
 //     when the work is done. A lease with a fencing number has one process work on a shard of
 //     the stream, and another one take over.
+//   - [Progress] is how far an aggregator is. It reports that to the replicas of the service, which
+//     show it to operators.
 //
 // The package does not depend on AWS: [Source], [Snapshots] and [Leases] are the parts of
 // a database that it needs. Package dynamo has those of DynamoDB. Package awslambda has
@@ -21,6 +23,6 @@
 //
 // A file uses only those before it in this list. Records: record.go, snapshots.go, letters.go,
 // part.go, retention.go, batch.go, archive.go, thresholds.go. Shards: tree.go, balance.go,
-// holding.go, health.go. The poller: config.go, poller.go, alive.go, report.go, worker.go,
-// round.go, follow.go.
+// holding.go, health.go. The poller: progress.go, config.go, poller.go, alive.go, reporting.go,
+// report.go, worker.go, round.go, follow.go.
 package aggregator

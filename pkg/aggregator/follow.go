@@ -11,6 +11,7 @@ import (
 // with the one that takes its place. It returns the error of the first read of the stream if that wraps
 // limiter.ErrInvalid, and else nil. It is called once.
 func (p *Poller) Run(ctx context.Context) error {
+	defer p.reporting(ctx)()
 	for first := true; ctx.Err() == nil; first = false {
 		if err := p.readStream(ctx); first && errors.Is(err, limiter.ErrInvalid) {
 			return err

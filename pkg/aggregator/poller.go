@@ -36,6 +36,11 @@ func New(cfg Config) (*Poller, error) {
 	if cfg.Archive != nil && cfg.Encode == nil {
 		return nil, fmt.Errorf("%w: an archive needs a form of its lines", limiter.ErrInvalid)
 	}
+	if cfg.Reports != nil {
+		if err := (&Progress{ID: cfg.ReportID}).Check(); err != nil {
+			return nil, err
+		}
+	}
 	if cfg.Windows == nil {
 		cfg.Windows = limiter.UsageWindows()
 	}

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"strconv"
+	"strings"
 	"testing"
 	"unicode/utf8"
 
@@ -74,6 +75,9 @@ func TestLimits(t *testing.T) {
 		if l, err := api.ParseLimit(text); err == nil {
 			t.Errorf("%q is the limit %+v", text, l)
 		}
+	}
+	if _, err := api.ParseLimit("1/minute budget 50/day deny"); err == nil || !strings.Contains(err.Error(), `"50/day calendar"`) {
+		t.Errorf("a budget that denies: %v; want one that names the quota", err)
 	}
 }
 

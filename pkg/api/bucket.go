@@ -40,7 +40,7 @@ const OrdinaryVariant = "0000000000000000"
 type BucketLimit struct {
 	Name  string `json:"name"`
 	Limit Limit  `json:"limit"`
-	// Available is the balance; below zero is debt. Absent for an unlimited limit.
+	// Available is the balance; below zero is debt, and above the capacity an extra of a top-up. Absent for an unlimited limit.
 	Available *Tokens `json:"available,omitempty"`
 	// Source is the level that it is from, such as "system (file)", in the ordinary bucket. Absent = not
 	// known, or the bucket is one of a list.
@@ -62,8 +62,19 @@ type BucketChange struct {
 	Variant string  `json:"variant,omitempty"`
 	Limit   string  `json:"limit,omitempty"`  // absent = every limit of the bucket
 	Tokens  *Tokens `json:"tokens,omitempty"` // absent for a reset
+	Excess  Excess  `json:"excess,omitempty"` // of a top-up; absent = a top-up that does not fit as a whole is refused
 	Once    string  `json:"once,omitempty"`   // of changes with the same text within a day only the first is made
 }
+
+// Excess is the treatment of the part of a top-up for which the capacity has no room.
+type Excess string
+
+// The treatments of the excess. With UpToCapacity what fits is booked; a top-up of which nothing fits is refused. With Beyond
+// all is booked, also above the capacity: requests use that extra first, and it does not refill.
+const (
+	UpToCapacity Excess = "up-to-capacity"
+	Beyond       Excess = "beyond"
+)
 
 // Adjusted is the outcome of a change of balances. A repeated change has no bucket if that is no
 // longer in use.

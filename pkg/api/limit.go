@@ -27,6 +27,9 @@ type Limit struct {
 	// Budget is tokens for each window, 1 to 10^12, with events at its thresholds; absent = none.
 	// Only limits of the system, resources and entities can have one, and no unlimited limit.
 	Budget map[Window]int64 `json:"budget,omitempty"`
+	// Dollars says that the limit was read from a text with amounts of dollars, which are tokens here. Only
+	// limits of money may have them, see [money.Is].
+	Dollars bool `json:"-"`
 }
 
 // limitObject is a Limit without its methods.
@@ -89,12 +92,16 @@ var errLimit = errors.New(`a limit is RATE, and then any of burst TOKENS, max_de
 // ParseLimit reads the form of [Limit.String], also with amounts of dollars, see [money.Parse]. The service
 // checks the rate itself.
 func ParseLimit(text string) (Limit, error) {
-	fields := strings.Fields(inTokens(text))
+	tokens := inTokens(text)
+	fields := strings.Fields(tokens)
+	if n := len(fields); n > 2 && fields[n-3] == "budget" && fields[n-1] == "deny" {
+		return Limit{}, fmt.Errorf("a stored budget does not deny: store a quota beside the limit, named as rpm.day, such as %.50q", fields[n-2]+" calendar")
+	}
 	rate := rateFields(fields)
 	if rate == 0 || (len(fields)-rate)%2 != 0 {
 		return Limit{}, fmt.Errorf("%w, not %.100q", errLimit, text)
 	}
-	l := Limit{Rate: strings.Join(fields[:rate], " ")}
+	l := Limit{Rate: strings.Join(fields[:rate], " "), Dollars: tokens != text}
 	for i := rate; i < len(fields); i += 2 {
 		if err := l.set(fields[i], fields[i+1]); err != nil {
 			return Limit{}, err

@@ -13,6 +13,9 @@ type Problem struct { //nolint:errname // the name in RFC 9457
 	Detail string `json:"detail"` // the place of the mistake, and how to correct it
 	// Choices are the buckets that a request of kind Ambiguous may mean.
 	Choices []Bucket `json:"choices,omitempty"`
+	// Booked are the amounts of a top-up of kind Full that would be booked up to the capacity, and
+	// cut. Nothing was booked.
+	Booked []Booking `json:"booked,omitempty"`
 }
 
 // Error implements error.
@@ -31,7 +34,7 @@ const (
 	Precondition Kind = "urn:ratelimit:problem:precondition" // the etag is not that of the stored record
 	State        Kind = "urn:ratelimit:problem:state"        // the state of the namespace does not allow it
 	Ambiguous    Kind = "urn:ratelimit:problem:ambiguous"    // several buckets are meant
-	Full         Kind = "urn:ratelimit:problem:full"         // there is no room for any part of a top-up
+	Full         Kind = "urn:ratelimit:problem:full"         // the capacity has no room for a part of a top-up
 	Reused       Kind = "urn:ratelimit:problem:reused"       // the text of once was used for another bucket
 	TooLarge     Kind = "urn:ratelimit:problem:too-large"
 	MediaType    Kind = "urn:ratelimit:problem:media-type"

@@ -8,7 +8,7 @@ import (
 // Namespace is a namespace that was ever used, by a decision or a change.
 type Namespace struct {
 	Name      Name           `json:"name"`
-	ID        string         `json:"id,omitempty"` // in a DynamoDB table: the beginning of its keys
+	ID        string         `json:"id,omitempty"` // in a table of a fleet: the beginning of its keys
 	CreatedAt time.Time      `json:"created_at,omitzero"`
 	State     NamespaceState `json:"state"`
 	Since     time.Time      `json:"since,omitzero"`     // of the state; absent for StateActive
@@ -27,7 +27,7 @@ const (
 	StatePurged  NamespaceState = "purged"  // its content is gone: it can be created anew
 )
 
-// Orphan is an ID in a DynamoDB table that belongs to no namespace, and the name of its former
+// Orphan is an ID in a table of a fleet that belongs to no namespace, and the name of its former
 // namespace.
 type Orphan struct {
 	ID        string    `json:"id"`
@@ -109,6 +109,10 @@ type Disabled struct {
 	Entity   *Name `json:"entity,omitempty"`   // of LevelEntity
 	Resource *Name `json:"resource,omitempty"` // of LevelResource
 	Disabled bool  `json:"disabled"`
+
+	Since  time.Time `json:"since,omitzero"`   // of a disabled one; absent = not recorded
+	By     string    `json:"by,omitempty"`     // the principal that disabled it
+	Reason string    `json:"reason,omitempty"` // that the principal gave
 }
 
 // Level is the level of limits.
@@ -162,18 +166,56 @@ type AuditEvent struct {
 	Entity    *Name           `json:"entity,omitempty"`    // of LevelEntity
 	Resource  *Name           `json:"resource,omitempty"`  // of LevelResource, and of an entity's limits
 	Detail    string          `json:"detail,omitempty"`    // for people
-	Before    json.RawMessage `json:"before,omitempty"`    // an Entity or Limits; absent = none, or not recorded
+	Reason    string          `json:"reason,omitempty"`    // that the principal gave, at most 256 characters
+	Before    json.RawMessage `json:"before,omitempty"`    // an Entity, Limits or Disabled; absent = none, or not recorded
 	After     json.RawMessage `json:"after,omitempty"`
 }
 
-// Status is the version and the store of a service, and the principal of the request.
+// Status is the state of the replica that answers, and the principal of the request. Members below Can
+// are absent where a command works on a table without a service.
 type Status struct {
 	Version   string       `json:"version"`
 	Principal string       `json:"principal"` // of the request
 	Role      string       `json:"role"`      // of the principal: read, operate or administer
-	Store     string       `json:"store"`     // embedded, embedded with data, or dynamodb
+	Store     string       `json:"store"`     // embedded, embedded with data, dynamodb or valkey
 	Can       Capabilities `json:"can"`
+
+	Started       time.Time      `json:"started,omitzero"`
+	UptimeSeconds int64          `json:"uptime_seconds,omitempty"`
+	Ready         *bool          `json:"ready,omitempty"`  // for traffic
+	Reason        string         `json:"reason,omitempty"` // why it is not ready
+	Configuration *Configuration `json:"configuration,omitempty"`
+	Files         []string       `json:"files,omitempty"`        // of the configuration in force
+	StoreState    *StoreState    `json:"store_state,omitempty"`  // absent for a store in the process
+	Leases        int64          `json:"leases,omitempty"`       // that it holds now
+	MemoryBytes   int64          `json:"memory_bytes,omitempty"` // resident memory of the process
+	// LimitsNotDefined are the names of limits that requests of the last ten minutes consumed, and that no level
+	// defines: such requests are denied. There are at most 64.
+	LimitsNotDefined []string    `json:"limits_not_defined,omitempty"`
+	Replicas         []Replica   `json:"replicas,omitempty"`   // that share the store, as far as they are known
+	Aggregator       *Aggregator `json:"aggregator,omitempty"` // of the store's usage
+	// Problems need a person. Absent = all is well.
+	Problems []StatusProblem `json:"problems,omitempty"`
 }
+
+// StatusProblem is a state of a service that needs a person.
+type StatusProblem struct {
+	What    string    `json:"what"`
+	Since   time.Time `json:"since,omitzero"` // absent = not known
+	Do      string    `json:"do"`             // the next step
+	Section string    `json:"section"`        // of docs/operations.md, its heading
+}
+
+// Sections of docs/operations.md that problems are of.
+const (
+	SectionDenial   = "Unexpected denial"
+	SectionEnforced = "Limit not enforced"
+	SectionCascade  = "Cascade"
+	SectionBudget   = "Over budget"
+	SectionUsage    = "Usage late or missing"
+	SectionOutage   = "Store outage"
+	SectionReplica  = "A replica in trouble"
+)
 
 // Capabilities are the abilities of a store, beyond entities and limits.
 type Capabilities struct {

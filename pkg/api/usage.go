@@ -29,15 +29,15 @@ const (
 
 // UsageSummary is the sum of usage over entities, resources and windows.
 type UsageSummary struct {
-	Window    Window               `json:"window"`
-	Snapshots int64                `json:"snapshots"`      // number of windows of an entity and a resource
-	First     time.Time            `json:"first,omitzero"` // start of the first window; absent = there is no usage
-	Last      time.Time            `json:"last,omitzero"`  // start of the last one
-	Limits    map[string]UsedTotal `json:"limits"`
+	Window  Window               `json:"window"`
+	Windows int64                `json:"windows"`        // number of windows with usage, of any entity and resource
+	First   time.Time            `json:"first,omitzero"` // start of the first window; absent = there is no usage
+	Last    time.Time            `json:"last,omitzero"`  // start of the last one
+	Limits  map[string]UsedTotal `json:"limits"`
 }
 
 // UsedTotal is the use of one limit.
 type UsedTotal struct {
 	Total   Tokens `json:"total"`
-	Average Tokens `json:"average"` // for each of UsageSummary.Snapshots
+	Average Tokens `json:"average"` // for each of UsageSummary.Windows
 }

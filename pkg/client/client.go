@@ -43,7 +43,10 @@ type Options struct {
 	DryRun      bool   // makes every check, and changes nothing
 	IfMatch     string // changes only a record with this etag; "" = any
 	IfNoneMatch bool   // changes only if there is no record
-	AllowNew    bool   // of limits: allows names that no level, plan or rule has
+	Reason      string // why, for the audit: one line of at most 256 characters; "" = none
+	AllowNew    bool   // allows names that are new: of namespaces, parents, resources, limits and so on
+	// AllowKinds allows new names of these kinds, such as api.NewParent, without AllowNew.
+	AllowKinds []string
 }
 
 // Page asks for a part of a list. The zero value asks for the first 100.
@@ -129,15 +132,7 @@ func send[V any](ctx context.Context, c *Client, method, path string, q url.Valu
 }
 
 func (c *Client) request(ctx context.Context, method, path string, q url.Values, body any, o Options) (*http.Request, error) {
-	for name, set := range map[string]bool{"dryRun": o.DryRun, "allowNew": o.AllowNew} {
-		if !set {
-			continue
-		}
-		if q == nil {
-			q = url.Values{}
-		}
-		q.Set(name, "true")
-	}
+	q = o.query(q)
 	target := c.base + path
 	if len(q) > 0 {
 		target += "?" + q.Encode()
@@ -164,6 +159,26 @@ func (c *Client) request(ctx context.Context, method, path string, q url.Values,
 		req.Header.Set("If-None-Match", "*")
 	}
 	return req, nil
+}
+
+// query adds the parameters of a change to those of a request, which may be nil.
+func (o *Options) query(q url.Values) url.Values {
+	params := map[string]string{"reason": o.Reason, "allowNew": strings.Join(o.AllowKinds, ",")}
+	for name, set := range map[string]bool{"dryRun": o.DryRun, "allowNew": o.AllowNew} {
+		if set {
+			params[name] = "true"
+		}
+	}
+	for name, value := range params {
+		if value == "" {
+			continue
+		}
+		if q == nil {
+			q = url.Values{}
+		}
+		q.Set(name, value)
+	}
+	return q
 }
 
 // problemIn returns the problem in an answer, or one made of the answer.

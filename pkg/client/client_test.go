@@ -68,7 +68,7 @@ func TestEach(t *testing.T) {
 	n := client.New(http.DefaultClient, address+"/").Namespace("a/b")
 	want := []string{".", "..", "a b", "a%2Fb", "a/b", "k?#", "k\xff"}
 	for _, id := range want {
-		if _, err := n.PutEntity(t.Context(), api.Entity{ID: api.Name(id)}, client.Options{}); err != nil {
+		if _, err := n.PutEntity(t.Context(), api.Entity{ID: api.Name(id)}, client.Options{AllowNew: true}); err != nil {
 			t.Fatal(err)
 		}
 	}

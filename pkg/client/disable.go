@@ -36,13 +36,13 @@ func (n *Namespace) ListDisabled(ctx context.Context, p Page) (*api.List[api.Dis
 	return send[api.List[api.Disabled]](ctx, n.client, http.MethodGet, n.path+"/disabled", query(p, nil), nil, Options{})
 }
 
-// Disable makes the service deny every request that would take from a subject. Of the options only
-// DryRun counts.
+// Disable makes the service deny every request that would take from a subject. Of the options DryRun,
+// Reason, AllowNew and AllowKinds count.
 func (n *Namespace) Disable(ctx context.Context, of Subject, o Options) (*api.Change[api.Disabled], error) {
-	return send[api.Change[api.Disabled]](ctx, n.client, http.MethodPut, disabledPath(n.path, of), nil, nil, Options{DryRun: o.DryRun})
+	return send[api.Change[api.Disabled]](ctx, n.client, http.MethodPut, disabledPath(n.path, of), nil, nil, Options{DryRun: o.DryRun, Reason: o.Reason, AllowNew: o.AllowNew, AllowKinds: o.AllowKinds})
 }
 
-// Enable undoes Disable. Of the options only DryRun counts.
+// Enable undoes Disable. The same options count.
 func (n *Namespace) Enable(ctx context.Context, of Subject, o Options) (*api.Change[api.Disabled], error) {
-	return send[api.Change[api.Disabled]](ctx, n.client, http.MethodDelete, disabledPath(n.path, of), nil, nil, Options{DryRun: o.DryRun})
+	return send[api.Change[api.Disabled]](ctx, n.client, http.MethodDelete, disabledPath(n.path, of), nil, nil, Options{DryRun: o.DryRun, Reason: o.Reason, AllowNew: o.AllowNew, AllowKinds: o.AllowKinds})
 }

@@ -103,6 +103,11 @@ func (n *Namespace) ListLimits(ctx context.Context, f LimitsFilter, p Page) (*ap
 	return send[api.List[api.Limits]](ctx, n.client, http.MethodGet, n.path+"/limits", q, nil, Options{})
 }
 
+// FileLimits lists the limits of the configuration file, of every place.
+func (n *Namespace) FileLimits(ctx context.Context, p Page) (*api.List[api.FileLimits], error) {
+	return send[api.List[api.FileLimits]](ctx, n.client, http.MethodGet, n.path+"/limits/file", query(p, nil), nil, Options{})
+}
+
 // PutLimits creates or replaces limits.
 func (n *Namespace) PutLimits(ctx context.Context, of LimitsOf, l api.Limits, o Options) (*api.LimitsChange, error) {
 	return send[api.LimitsChange](ctx, n.client, http.MethodPut, limitsPath(n.path, of), nil, l, o)
@@ -113,17 +118,26 @@ func (n *Namespace) DeleteLimits(ctx context.Context, of LimitsOf, o Options) (*
 	return send[api.LimitsChange](ctx, n.client, http.MethodDelete, limitsPath(n.path, of), nil, nil, o)
 }
 
-// AuditOf selects audit events: of an entity and its limits, of the limits of a resource, or of the
-// system without either.
+// AuditOf selects audit events of a namespace. The zero value selects all.
 type AuditOf struct {
-	Entity, Resource api.Name
-	From, To         time.Time // only events at From or later, and before To; zero = without a bound
+	Entity    api.Name  // only events of this entity and of its limits; "" = all
+	Resource  api.Name  // only events of the limits of this resource; "" = all
+	System    bool      // only events of the limits of the system and of the namespace itself
+	Principal string    // only events of this principal; "" = any
+	Action    string    // only events of this action, such as limits.put, or of a kind, such as limits; "" = any
+	From, To  time.Time // only events at From or later, and before To; zero = without a bound
 }
 
-// ListAudit lists audit events, the newest first.
+// ListAudit lists audit events, the newest first. A page may have fewer events than its size, and
+// even none, while there is a next one.
 func (n *Namespace) ListAudit(ctx context.Context, of AuditOf, p Page) (*api.List[api.AuditEvent], error) {
-	q := query(p, between(of.From, of.To, map[string]string{"entity": string(of.Entity), "resource": string(of.Resource)}))
-	return send[api.List[api.AuditEvent]](ctx, n.client, http.MethodGet, n.path+"/audit", q, nil, Options{})
+	params := between(of.From, of.To, map[string]string{
+		"entity": string(of.Entity), "resource": string(of.Resource), "principal": of.Principal, "action": of.Action,
+	})
+	if of.System {
+		params["system"] = "true"
+	}
+	return send[api.List[api.AuditEvent]](ctx, n.client, http.MethodGet, n.path+"/audit", query(p, params), nil, Options{})
 }
 
 // ListBuckets lists buckets in use: all, or those of an entity, a resource, or both.
@@ -149,7 +163,7 @@ func (n *Namespace) Bucket(ctx context.Context, of BucketOf) (*api.Bucket, error
 }
 
 // AdjustBucket changes balances of a bucket. The verb is reset, set, top-up or take-out. Of the
-// options only DryRun counts.
+// options DryRun and Reason count.
 func (n *Namespace) AdjustBucket(ctx context.Context, verb string, change api.BucketChange, o Options) (*api.Adjusted, error) {
-	return send[api.Adjusted](ctx, n.client, http.MethodPost, n.path+"/buckets/"+segment(verb), nil, change, Options{DryRun: o.DryRun})
+	return send[api.Adjusted](ctx, n.client, http.MethodPost, n.path+"/buckets/"+segment(verb), nil, change, Options{DryRun: o.DryRun, Reason: o.Reason})
 }

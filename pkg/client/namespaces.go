@@ -30,24 +30,24 @@ func (n *Namespace) Get(ctx context.Context) (*api.Namespace, error) {
 	return send[api.Namespace](ctx, n.client, http.MethodGet, n.path, nil, nil, Options{})
 }
 
-// Create brings the namespace into use, even if it was purged. Of the options only DryRun counts.
+// Create brings the namespace into use, even if it was purged. Of the options DryRun and Reason count.
 func (n *Namespace) Create(ctx context.Context, o Options) (*api.Change[api.Namespace], error) {
 	return move(ctx, n, http.MethodPut, "", o)
 }
 
 // Delete deletes the namespace. Requests that would take from it are denied, and its content stays.
-// Of the options only DryRun counts.
+// Of the options DryRun and Reason count.
 func (n *Namespace) Delete(ctx context.Context, o Options) (*api.Change[api.Namespace], error) {
 	return move(ctx, n, http.MethodDelete, "", o)
 }
 
-// Recover undoes Delete. Of the options only DryRun counts.
+// Recover undoes Delete. Of the options DryRun and Reason count.
 func (n *Namespace) Recover(ctx context.Context, o Options) (*api.Change[api.Namespace], error) {
 	return move(ctx, n, http.MethodPost, "/recover", o)
 }
 
 func move(ctx context.Context, n *Namespace, method, verb string, o Options) (*api.Change[api.Namespace], error) {
-	return send[api.Change[api.Namespace]](ctx, n.client, method, n.path+verb, nil, nil, Options{DryRun: o.DryRun})
+	return send[api.Change[api.Namespace]](ctx, n.client, method, n.path+verb, nil, nil, Options{DryRun: o.DryRun, Reason: o.Reason})
 }
 
 // Purge deletes the whole content of the namespace for good, for 5 seconds at most. The namespace

@@ -21,7 +21,7 @@ func ExampleNamespace_Purge() {
 	defer stop()
 	ctx := context.Background()
 	n := client.New(http.DefaultClient, address).Namespace("tenant-a")
-	if _, err := n.PutEntity(ctx, api.Entity{ID: "user/ada"}, client.Options{}); err != nil {
+	if _, err := n.PutEntity(ctx, api.Entity{ID: "user/ada"}, client.Options{AllowNew: true}); err != nil {
 		fmt.Println(err)
 		return
 	}

@@ -14,16 +14,25 @@ type TopOf struct {
 	Resource  api.Name
 	Limit     string // name of limits; "" = every limit
 	Size      int    // most items, 1 to 1000; 0 = 20
+	Fleet     bool   // of all replicas: the sums of at most 20 rows that each other one has reported
 }
 
 // Top returns the entities with the most denials, or the most decisions, in the last minute on the
-// answering replica.
+// answering replica, or on all.
 func (c *Client) Top(ctx context.Context, of TopOf) (*api.Top, error) {
 	q := query(Page{Size: of.Size}, map[string]string{"by": of.By, "namespace": of.Namespace, "resource": string(of.Resource), "limit": of.Limit})
+	if of.Fleet {
+		q.Set("fleet", "true")
+	}
 	return send[api.Top](ctx, c, http.MethodGet, "/v1/top", q, nil, Options{})
 }
 
 // Decisions returns the number of descriptors that the answering replica has decided.
 func (c *Client) Decisions(ctx context.Context) (*api.Decisions, error) {
 	return send[api.Decisions](ctx, c, http.MethodGet, "/v1/decisions", nil, nil, Options{})
+}
+
+// Fleet returns the state, the decisions of the last half hour and the events of all replicas.
+func (c *Client) Fleet(ctx context.Context) (*api.Fleet, error) {
+	return send[api.Fleet](ctx, c, http.MethodGet, "/v1/fleet", nil, nil, Options{})
 }

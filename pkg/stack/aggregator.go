@@ -170,7 +170,7 @@ func StreamFilters(archive bool) []string {
 
 // addAggregatorRole adds the function's role. It may check the table's version, write usage, and
 // put objects into the archive. With a configuration it may read that object, the names of namespaces, and stored
-// limits. Of buckets it finishes splits. It reads no secret of the table.
+// limits. Of buckets it finishes splits. It tells replicas how far it is. It reads no secret of the table.
 func (t *builder) addAggregatorRole() {
 	data := t.scope(anySpace)
 	statements := []statement{
@@ -178,6 +178,7 @@ func (t *builder) addAggregatorRole() {
 		allow("Version", []string{"GetItem"}, data.table).on(registryKeys),
 		allow("Usage", []string{"UpdateItem"}, data.table).on(data.of("ENTITY#*")...),
 		allow("Splits", []string{"GetItem", "PutItem", "UpdateItem"}, data.table).on(data.of("BUCKET#*")...),
+		allow("Report", []string{"PutItem"}, data.table).on(progressKeys),
 		allow("Stream", []string{"DescribeStream", "GetRecords", "GetShardIterator"}, t.stream()),
 		allow("Streams", []string{"ListStreams"}, "*"), // the action has no resource
 		allowed("Log", getAtt(logicalLog, "Arn"), "logs:CreateLogStream", "logs:PutLogEvents"),

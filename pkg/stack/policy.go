@@ -14,6 +14,8 @@ const anySpace = "???????????"
 const (
 	registryKeys    = "_/SYSTEM#"                // version, registry of namespaces
 	reservationKeys = "_/SECRET#reservation-key" // the key that seals reservations
+	replicaKeys     = "_/REPLICAS#"              // what replicas tell of themselves
+	progressKeys    = "_/AGGREGATORS#"           // what aggregators tell of themselves
 )
 
 // configurationKeys is the kind of the item with the counter that replicas raise.
@@ -77,7 +79,8 @@ func (s scope) describe() statement { return allow("Describe", []string{"Describ
 // takeOnly allows the calls of a replica that decides. The table must have its schema version
 // and the namespaces of the replica's rules. A replica raises a counter of
 // each namespace of its rules when its configuration changes. It shares the key of reservations,
-// unless it is for one namespace: then its configuration has a key.
+// unless it is for one namespace: then its configuration has a key. Reports of replicas have names of
+// all namespaces, so that a replica for one namespace neither writes nor reads them, nor those of aggregators.
 func takeOnly(s scope) policyDocument {
 	statements := []statement{
 		s.describe(),
@@ -88,7 +91,9 @@ func takeOnly(s scope) policyDocument {
 		allow("Configuration", []string{"UpdateItem"}, s.table).on(s.of(configurationKeys)...).only("PK", "SK", "configuration"),
 	}
 	if s.whole() {
-		statements = append(statements, allow("ReservationKey", []string{"PutItem"}, s.table).on(reservationKeys))
+		statements = append(statements, allow("ReservationKey", []string{"PutItem"}, s.table).on(reservationKeys),
+			allow("Replicas", []string{"PutItem", "DeleteItem", "Query"}, s.table).on(replicaKeys),
+			allow("Aggregators", []string{"DeleteItem", "Query"}, s.table).on(progressKeys))
 	}
 	return document(statements...)
 }

@@ -29,7 +29,7 @@ func (t *builder) addProcess() {
 
 // process allows the calls of `ratelimit aggregate`. It reads the stream, and shares its shards with
 // others. It writes usage, reads stored limits for their budgets, and puts objects into the
-// archive. Of buckets it finishes splits. It reads no secret of the table.
+// archive. Of buckets it finishes splits. It tells replicas how far it is. It reads no secret of the table.
 func (t *builder) process() policyDocument {
 	data := t.scope(anySpace)
 	statements := []statement{
@@ -39,6 +39,7 @@ func (t *builder) process() policyDocument {
 		allow("Usage", []string{"UpdateItem"}, data.table).on(data.of("ENTITY#*")...),
 		allow("Splits", []string{"GetItem", "PutItem", "UpdateItem"}, data.table).on(data.of("BUCKET#*")...),
 		allow("Leases", []string{"Query", "PutItem"}, data.table).on(streamKeys),
+		allow("Report", []string{"PutItem"}, data.table).on(progressKeys),
 		allow("Stream", []string{"DescribeStream", "GetRecords", "GetShardIterator"}, t.stream()),
 	}
 	if place, ok := strings.CutPrefix(t.o.IAM.ProcessArchive, "s3://"); ok {

@@ -1,64 +1,91 @@
-import { draw } from "./dom.js";
+// Charts over time, drawn by uPlot.
+import uPlot from "./uplot.js";
+import { clock, day, month } from "./times.js";
 
-const rounded = new Intl.NumberFormat("en", { maximumSignificantDigits: 3 });
+const rounded = new Intl.NumberFormat("en", { maximumSignificantDigits: 3, notation: "compact" });
+const hour = 3600; // seconds
 
-// Chart draws numbers over time as lines. series are arrays of {time, value}, in ms; names of
-// classes give them colours.
-export class Chart {
-  constructor(svg, span) {
-    this.svg = svg;
-    this.span = span; // ms
+// TimeChart draws series of numbers over time into an element. bars draws bars in place of lines, each of width
+// seconds. at is called with the index of the point under the cursor, or undefined.
+export class TimeChart {
+  constructor(holder, { bars = 0, at = () => {} } = {}) {
+    this.holder = holder;
+    this.bars = bars;
+    this.at = at;
+    this.watch = new ResizeObserver(() => this.chart?.setSize(this.size()));
+    this.watch.observe(holder);
+    this.scheme = matchMedia("(prefers-color-scheme: dark)");
+    this.repaint = () => { this.drop(); if (this.last) this.render(...this.last); };
+    this.scheme.addEventListener("change", this.repaint);
   }
 
-  // render draws series up to a time. The scale includes least and most.
-  render(series, now, least = 0, most = 1) {
-    const { width, height } = sizeOf(this.svg);
-    const values = series.flatMap((s) => s.points.map((p) => p.value));
-    const low = Math.min(least, ...values);
-    const high = Math.max(most, ...values);
-    const x = (time) => width - ((now - time) / this.span) * width;
-    const y = (value) => 6 + (1 - (value - low) / (high - low || 1)) * (height - 12);
-    this.svg.setAttribute("viewBox", `0 0 ${width} ${height}`);
-    this.svg.replaceChildren(
-      draw("line", { class: "axis", x1: 0, x2: width, y1: y(low), y2: y(low) }),
-      draw("line", { class: "axis", x1: 0, x2: width, y1: y(high), y2: y(high) }),
-      ...series.map((s) => draw("polyline", {
-        class: "series " + s.class,
-        points: s.points.filter((p) => now - p.time <= this.span).map((p) => `${x(p.time).toFixed(1)},${y(p.value).toFixed(1)}`).join(" "),
-      })),
-      draw("text", { class: "scale", x: 2, y: y(high) + 12 }, rounded.format(high)),
-      draw("text", { class: "scale", x: 2, y: y(low) - 3 }, rounded.format(low)),
-    );
-  }
-}
-
-// Bars draws one number after the other as bars. Each has a title.
-export class Bars {
-  constructor(svg) {
-    this.svg = svg;
+  // render draws series of {name, color, values} at times, in seconds, from one time to another. color names a
+  // property of the style sheet. most is a value that the scale includes.
+  render(times, series, { from, to, most = 1 }) {
+    if (times.length === 0) return; // uPlot would not come to an end
+    this.last = [times, series, { from, to, most }];
+    const names = JSON.stringify(series.map((s) => [s.name, s.color]));
+    if (names !== this.names) this.drop();
+    this.range = [from, to];
+    this.most = most;
+    const data = [times, ...series.map((s) => s.values)];
+    if (this.chart) {
+      this.chart.setData(data);
+      return;
+    }
+    this.names = names;
+    this.chart = new uPlot(this.options(series), data, this.holder);
   }
 
-  // render draws bars of {value, title}.
-  render(bars) {
-    const { width, height } = sizeOf(this.svg);
-    const low = Math.min(0, ...bars.map((b) => b.value));
-    const high = Math.max(1, ...bars.map((b) => b.value));
-    const y = (value) => 6 + (1 - (value - low) / (high - low)) * (height - 12);
-    const step = width / bars.length;
-    this.svg.setAttribute("viewBox", `0 0 ${width} ${height}`);
-    this.svg.replaceChildren(
-      ...bars.map((b, i) => {
-        const bar = draw("rect", { class: "bar", x: (i * step + 1).toFixed(1), width: (step - 2).toFixed(1), y: Math.min(y(b.value), y(0)).toFixed(1), height: Math.abs(y(b.value) - y(0)).toFixed(1) });
-        bar.append(draw("title", {}, b.title));
-        return bar;
-      }),
-      draw("line", { class: "axis", x1: 0, x2: width, y1: y(0), y2: y(0) }),
-      draw("text", { class: "scale", x: 2, y: y(high) + 12 }, rounded.format(high)),
-    );
+  options(series) {
+    const style = getComputedStyle(this.holder);
+    const color = (name) => style.getPropertyValue(name).trim();
+    const font = "12px system-ui, sans-serif";
+    const axis = { stroke: color("--quiet"), font, grid: { stroke: color("--line"), width: 1 }, ticks: { show: false } };
+    const bars = this.bars ? uPlot.paths.bars({ size: [0.8, 40], align: 1 }) : undefined;
+    return {
+      ...this.size(), legend: { show: false }, padding: [8, 8, 0, 0],
+      tzDate: (seconds) => uPlot.tzDate(new Date(seconds * 1000), "UTC"),
+      cursor: { y: false, points: { show: !this.bars }, drag: { x: false, y: false } },
+      scales: {
+        x: { range: () => this.range },
+        y: { range: (_, low, high) => [Math.min(0, low ?? 0), Math.max(this.most, high ?? 0) * 1.05] },
+      },
+      axes: [
+        { ...axis, space: 110, values: (_, splits) => splits.map((at) => this.label(at)) },
+        { ...axis, size: 56, space: 28, values: (_, splits) => splits.map((v) => rounded.format(v)) },
+      ],
+      series: [{}, ...series.map((s) => ({
+        label: s.name, stroke: color(s.color), width: this.bars ? 0 : 2, fill: this.bars ? color(s.color) : color(s.color) + "22",
+        paths: bars, points: { show: false },
+      }))],
+      hooks: { setCursor: [(u) => this.at(u.cursor.idx ?? undefined)] },
+    };
   }
-}
 
-function sizeOf(svg) {
-  const box = svg.getBoundingClientRect();
-  return { width: Math.max(100, Math.round(box.width)), height: Math.max(60, Math.round(box.height)) };
+  // label names a time of the axis: its day where the axis spans days, else its time of day, in minutes.
+  label(at) {
+    const span = this.range[1] - this.range[0];
+    if (span > 100 * 24 * hour) return month(at * 1000);
+    if (span > 2 * 24 * hour) return day(at * 1000);
+    return at % 60 === 0 ? clock(at * 1000) : "";
+  }
+
+  size() {
+    const box = this.holder.getBoundingClientRect();
+    return { width: Math.max(120, Math.floor(box.width)), height: Math.max(80, Math.floor(box.height)) };
+  }
+
+  drop() {
+    this.chart?.destroy();
+    this.chart = undefined;
+    this.names = "";
+  }
+
+  // end removes the chart.
+  end() {
+    this.watch.disconnect();
+    this.scheme.removeEventListener("change", this.repaint);
+    this.drop();
+  }
 }

@@ -1,100 +1,98 @@
-import { ask, inNamespace } from "./api.js";
-import { watchBalances } from "./balances.js";
-import { byID, isPlain, make, nameText, show } from "./dom.js";
-import { limitText } from "./limittext.js";
-import { watchUsage } from "./usage.js";
+import { ask, askTop, inNamespace } from "./api.js";
+import { byID, entityLink, isPlain, make, mark, nameText, number, pageOf, replace, show } from "./dom.js";
 
-const most = 20; // entities that a search shows
-const pages = 10; // that a search reads, of 1000 entities each
+const pageSize = 100; // entities
 
-let stops = []; // functions to call when the entity is closed
-let reread = async () => {};
-
-// rereadEntity shows the entity again, after a change.
-export const rereadEntity = () => reread();
-
-function stop() {
-  stops.forEach((end) => end());
-  stops = [];
-}
-
-// closeEntity ends the view of an entity.
-export function closeEntity() {
-  stop();
-  byID("entity").hidden = true;
-  byID("found").replaceChildren();
+// openEntities shows what a search finds, or all stored entities.
+export function openEntities(parameters) {
+  const text = parameters.get("text") || "";
+  byID("entities-title").textContent = text ? `Entities with “${nameText(text)}”` : "Entities";
   byID("found-about").textContent = "";
-}
-
-// search lists the entities with the text in their ID or name. It opens the one with the text as
-// its ID. If none is found, it opens that ID too, which need not be stored.
-export async function search(text, change) {
-  const part = byID("entities");
-  const found = [];
-  let next = "";
-  show(part);
-  byID("found-about").textContent = "searching";
-  try {
-    for (let i = 0; i < pages && found.length < most && (i === 0 || next); i++) {
-      const page = await ask(inNamespace("entities") + "?" + new URLSearchParams({ size: 1000, ...(next && { after: next }) }));
-      found.push(...page.items.filter((e) => nameText(e.id).includes(text) || (e.name || "").includes(text)));
-      next = page.next;
-    }
-  } catch (error) {
-    show(part, error);
+  byID("found-more").hidden = true;
+  byID("found").replaceChildren();
+  let open = true;
+  const on = () => open;
+  byID("active").hidden = Boolean(text);
+  if (text) {
+    find(text, on);
+  } else {
+    list(on);
+    listBusiest(on);
   }
-  const shown = found.slice(0, most);
-  byID("found").replaceChildren(...shown.map((e) => make("li", {}, isPlain(e.id)
-    ? make("button", { type: "button", class: "link", click: () => openEntity(e.id, change) }, e.id) : nameText(e.id), e.name ? " " + e.name : "")));
-  byID("found-about").textContent = about(shown.length, found.length > most || Boolean(next), text);
-  if (found.length === 0 || found.some((e) => e.id === text)) await openEntity(text, change);
+  listDisabled(on);
+  return () => { open = false; };
 }
 
-function about(shown, more, text) {
-  if (shown === 0) return `no stored entity has “${text}” in its ID or name` + (more ? ", of the first 10,000" : "");
-  return more ? `the first ${shown}; there may be more` : `${shown} found`;
-}
-
-// openEntity shows an entity, its limits and balances. An entity that is not stored may have
-// balances too. It calls change with limits to change.
-export async function openEntity(id, change) {
-  stop();
-  const part = byID("entity");
-  part.hidden = false;
-  byID("entity-title").textContent = id;
-  byID("entity-facts").replaceChildren();
-  byID("entity-limits").replaceChildren();
-  show(part);
-  const on = () => byID("entity-title").textContent === id && !part.hidden;
-  reread = () => read(id, part, on, change);
-  await reread();
-  if (on()) part.querySelector("h3").focus();
-  if (on()) stops = [watchBalances(id, on), watchUsage(id, on)];
-}
-
-// read shows the record and the limits of an entity.
-async function read(id, part, on, change) {
-  if (!on()) return;
+// find opens the only entity that a text finds, and else lists those found.
+async function find(text, on) {
+  const part = byID("found").closest(".card");
   try {
-    const [entity, limits] = await Promise.all([
-      ask(inNamespace("entities", id)).catch((error) => { if (error.status === 404) return undefined; throw error; }),
-      ask(inNamespace("limits") + "?" + new URLSearchParams({ entity: id })),
-    ]);
+    const { items, complete } = await ask(inNamespace("search") + "?" + new URLSearchParams({ text, size: 100 }));
     if (!on()) return;
-    byID("entity-facts").replaceChildren(...facts(entity));
-    const rows = limits.items.map((l) => make("li", {}, `for ${nameText(l.resource)}: `,
-      Object.entries(l.limits).map(([name, limit]) => `${name} ${limitText(name, limit)}`).join(", ") + " ",
-      make("button", { type: "button", class: "link", click: () => change("entity", id, nameText(l.resource)) }, "change")));
-    byID("entity-limits").replaceChildren(...(rows.length > 0 ? rows : [make("li", { class: "about" }, "none are stored: those of a rule, a plan, the file, the resource or the system apply")]));
+    const exact = items.find((e) => e.id === text);
+    if (exact || (items.length === 1 && isPlain(items[0].id))) {
+      location.replace(pageOf("entity", { id: (exact || items[0]).id }));
+      return;
+    }
+    replace(byID("found"), items.map((e) => make("li", {}, entityLink(e.id), e.name ? ` ${e.name} ` : " ",
+      e.active ? mark("in use", "good") : "", e.file ? mark("file") : "", e.stored ? mark("stored") : "")), "none");
+    byID("found-about").textContent = items.length === 0 ? "No entity that is stored, in the file, or was in use in the last minute has this text in its ID or name."
+      : complete ? `${items.length} found.` : `${items.length} found. There may be more: a longer text finds them.`;
+    if (items.length === 0) byID("found-about").append(" ", make("a", { href: pageOf("entity", { id: text }) }, "Open this ID"));
     show(part);
   } catch (error) {
     show(part, error);
   }
 }
 
-function facts(entity) {
-  if (!entity) return [make("dt", {}, "stored"), make("dd", {}, "no: a parent is one of the file or of a rule")];
-  const all = [["name", entity.name], ["parent", nameText(entity.parent)], ["cascade", entity.cascade ? "its parent consumes too" : ""], ["plan", entity.plan],
-    ...Object.entries(entity.metadata || {}), ["created", entity.created_at]];
-  return all.filter(([, value]) => value).flatMap(([name, value]) => [make("dt", {}, name), make("dd", {}, String(value))]);
+// list shows the stored entities, a page at a time.
+async function list(on, after = "") {
+  const part = byID("found").closest(".card");
+  try {
+    const page = await ask(inNamespace("entities") + "?" + new URLSearchParams({ size: pageSize, ...(after && { after }) }));
+    if (!on()) return;
+    const rows = page.items.map((e) => make("li", {}, entityLink(e.id), e.name ? " " + e.name : "",
+      e.parent ? make("span", { class: "quiet" }, " of ", make("bdi", {}, nameText(e.parent))) : "", e.plan ? mark("plan " + e.plan) : "", e.disabled ? mark("disabled", "bad") : ""));
+    if (after) byID("found").append(...rows);
+    else replace(byID("found"), rows, "None is stored. Entities need not be: rules name them, and the configuration file may have some.");
+    byID("found-more").hidden = !page.next;
+    byID("found-more").onclick = () => list(on, page.next);
+    show(part);
+  } catch (error) {
+    show(part, error);
+  }
+}
+
+// listBusiest shows the entities with the most decisions, which need not be stored.
+async function listBusiest(on) {
+  const part = byID("active");
+  try {
+    const items = await askTop({ by: "busiest", size: 50 });
+    if (!on()) return;
+    const all = new Map(); // decisions by the entity's text
+    for (const row of items) {
+      const key = JSON.stringify(row.entity);
+      all.set(key, { entity: row.entity, decisions: Math.max(row.decisions, all.get(key)?.decisions || 0) }); // each limit counts the same call
+    }
+    replace(byID("busiest"), [...all.values()].map((e) => make("li", {}, entityLink(e.entity), make("span", { class: "quiet" }, ` ${number.format(e.decisions)} decisions`))), "none");
+    show(part);
+  } catch (error) {
+    show(part, error);
+  }
+}
+
+// listDisabled shows what is disabled, since when, by whom, and why.
+async function listDisabled(on) {
+  const part = byID("stopped");
+  try {
+    const { items } = await ask(inNamespace("disabled") + "?size=100");
+    if (!on()) return;
+    part.hidden = items.length === 0;
+    replace(byID("disabled"), items.map((d) => make("li", {}, d.level === "entity" ? entityLink(d.entity) : `${d.level} ${nameText(d.resource)}`,
+      d.since ? make("span", { class: "quiet" }, ` since ${d.since.slice(0, 16).replace("T", " ")}${d.by ? ` by ${d.by}` : ""}${d.reason ? `: ${d.reason}` : ""}`) : "")), "nothing");
+    show(part);
+  } catch (error) {
+    part.hidden = false;
+    show(part, error);
+  }
 }

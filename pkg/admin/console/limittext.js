@@ -24,3 +24,6 @@ export function parseLines(text) {
   }
   return limits;
 }
+
+// capacityOf returns the capacity of a limit, in tokens.
+export const capacityOf = (limit) => limit.burst || parseInt((typeof limit === "string" ? limit : limit.rate).replaceAll("_", ""), 10) || 1;

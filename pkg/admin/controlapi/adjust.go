@@ -1,10 +1,13 @@
 package controlapi
 
 import (
+	"crypto/sha256"
 	"errors"
 	"fmt"
 	"net/http"
+	"slices"
 	"strings"
+	"time"
 
 	"github.com/ratelimit/ratelimit/pkg/api"
 	"github.com/ratelimit/ratelimit/pkg/limiter"
@@ -21,7 +24,7 @@ func verbs() []verb {
 	return []verb{
 		limiter.AdjustReset:   {"reset", "Fill a bucket, as if it had never been used", limiter.AdjustReset},
 		limiter.AdjustSet:     {"set", "Set the balance of a bucket", limiter.AdjustSet},
-		limiter.AdjustTopUp:   {"top-up", "Give tokens to a bucket, up to its capacity", limiter.AdjustTopUp},
+		limiter.AdjustTopUp:   {"top-up", "Give tokens to a bucket; it is refused if not all of them fit, unless excess says otherwise", limiter.AdjustTopUp},
 		limiter.AdjustTakeOut: {"take-out", "Take tokens out of a bucket, into debt if need be", limiter.AdjustTakeOut},
 	}
 }
@@ -41,12 +44,15 @@ func (a balances) adjust(c *call, kind limiter.AdjustKind) (any, error) {
 		err = amount(&adjustment, body.Tokens)
 	}
 	if err == nil {
+		adjustment.Excess, err = excess(&body, kind)
+	}
+	if err == nil {
 		adjustment.DryRun, err = c.flag("dryRun")
 	}
 	if err != nil {
 		return nil, err
 	}
-	now := a.now()
+	now := c.now()
 	if w.variant == "" {
 		found, err := a.meant(c, now, &w)
 		if err != nil {
@@ -56,24 +62,52 @@ func (a balances) adjust(c *call, kind limiter.AdjustKind) (any, error) {
 			adjustment.Bucket = found.Key
 		}
 	}
+	adjustment.Limits = a.inForce(c, now, adjustment.Bucket)
 	done, err := a.buckets.AdjustBucket(c.ctx(), now, adjustment)
+	if err == nil && w.variant == "" && (done.Repeated || done.Found && !adjustment.Unfit(done.Booked)) {
+		err = a.adjustNext(c, now, adjustment)
+	}
 	switch {
 	case err != nil:
 		return nil, err
 	case done.Repeated:
 		return repeatedOf(c, &adjustment, &done)
 	case !done.Found && kind == limiter.AdjustTopUp:
-		return nil, nothingBooked(a.none(c, &w))
+		return nil, nothingBooked(a.none(c, &w), adjustment.Excess)
 	case !done.Found:
 		return nil, a.none(c, &w)
 	}
-	return adjustedOf(c, &adjustment, &done)
+	out, err := adjustedOf(c, &adjustment, &done)
+	if err == nil {
+		underLimits(adjustment.Limits, &done.Before, out.Before)
+		underLimits(adjustment.Limits, &done.After, out.After)
+	}
+	return out, err
 }
 
-// nothingBooked adds to the refusal of a top-up that no tokens were booked.
-func nothingBooked(err error) error {
+// adjustNext makes an adjustment of requests in flight in the next window too, where a request takes its place
+// as well. The bucket of that window may not be there yet.
+func (a balances) adjustNext(c *call, now time.Time, of limiter.Adjustment) error {
+	if !of.Bucket.Window.InFlight() {
+		return nil
+	}
+	of.Bucket.Window = of.Bucket.Window.Next()
+	if of.Once != "" { // one of its own, of bounded length
+		of.Once = fmt.Sprintf("next window %x", sha256.Sum256([]byte(of.Once)))
+	}
+	if _, err := a.buckets.AdjustBucket(c.ctx(), now, of); err != nil {
+		return fmt.Errorf("%w: the present window is changed, and the next one may not be: %w", limiter.ErrUncertain, err)
+	}
+	return nil
+}
+
+// nothingBooked adds to the refusal of a top-up that no tokens were booked. Above the capacity they need a bucket in use.
+func nothingBooked(err error, excess limiter.Excess) error {
 	if p, ok := errors.AsType[*api.Problem](err); ok {
 		p.Detail += "; nothing was booked"
+		if excess == limiter.ExcessKept {
+			p.Detail += ": make it again after a request that took tokens"
+		}
 	}
 	return err
 }
@@ -93,11 +127,11 @@ func amount(a *limiter.Adjustment, tokens *api.Tokens) error {
 }
 
 // adjustedOf returns the outcome of an adjustment of a bucket as JSON.
-func adjustedOf(c *call, a *limiter.Adjustment, done *limiter.Adjusted) (any, error) {
-	if a.Full(done.Booked) {
-		return nil, errFull(a, done)
+func adjustedOf(c *call, a *limiter.Adjustment, done *limiter.Adjusted) (*api.Adjusted, error) {
+	if a.Unfit(done.Booked) {
+		return nil, errUnfit(a, done)
 	}
-	out := api.Adjusted{Change: api.Change[api.Bucket]{
+	out := &api.Adjusted{Change: api.Change[api.Bucket]{
 		Result: api.Changed, DryRun: a.DryRun, InMemory: !c.durable, Before: bucketOf(&done.Before), After: bucketOf(&done.After),
 	}}
 	if sameBalances(done.Before.Limits, done.After.Limits) {
@@ -120,19 +154,41 @@ func repeatedOf(c *call, a *limiter.Adjustment, done *limiter.Adjusted) (any, er
 	return out, nil
 }
 
-// errFull refuses a top-up for which the bucket has no room.
-func errFull(a *limiter.Adjustment, done *limiter.Adjusted) error {
-	var full []string
-	for _, l := range done.Before.Limits {
-		if !l.Limit.Unlimited && (a.Limit == "" || a.Limit == l.Limit.Name) {
-			full = append(full, fmt.Sprintf("%s has %s of %d", l.Limit.Name, api.Tokens(l.Tokens), l.Limit.Capacity))
+// excess reads the treatment of the excess of a top-up.
+func excess(body *api.BucketChange, kind limiter.AdjustKind) (limiter.Excess, error) {
+	switch {
+	case body.Excess == "":
+		return limiter.ExcessRefused, nil
+	case kind != limiter.AdjustTopUp:
+		return 0, invalid("the member excess is of a top-up: leave it out")
+	case body.Excess == api.UpToCapacity:
+		return limiter.ExcessCut, nil
+	case body.Excess == api.Beyond:
+		return limiter.ExcessKept, nil
+	default:
+		return 0, invalid("the member excess is %.100q; it must be %q or %q", string(body.Excess), string(api.UpToCapacity), string(api.Beyond))
+	}
+}
+
+// errUnfit refuses a top-up that does not fit.
+func errUnfit(a *limiter.Adjustment, done *limiter.Adjusted) error {
+	booked := bookingsOf(a, done.Booked)
+	texts := make([]string, 0, len(booked))
+	ways := fmt.Sprintf("with %q the member excess books all, above the capacity", string(api.Beyond))
+	for i, b := range booked {
+		of := done.Before.Limits[slices.IndexFunc(done.Before.Limits, func(l limiter.LimitState) bool { return l.Limit.Name == b.Limit })]
+		texts = append(texts, fmt.Sprintf("%s of %s tokens fit, limit %s has %s of %d", b.Tokens, b.Tokens+booked[i].Cut, b.Limit, api.Tokens(of.Tokens), of.Limit.Capacity))
+		if b.Tokens > 0 && a.Excess == limiter.ExcessRefused {
+			ways = fmt.Sprintf("with %q the member excess books what fits, with %q all, above the capacity", string(api.UpToCapacity), string(api.Beyond))
 		}
 	}
-	text := fmt.Sprintf("0 of %s tokens fit: the bucket is full, %s; nothing was booked", api.Tokens(a.Tokens), strings.Join(full, ", "))
+	text := strings.Join(texts, "; ") + "; nothing was booked"
 	if a.Once != "" {
 		text += fmt.Sprintf(", and the text %.100q can be used later", a.Once)
 	}
-	return problem(http.StatusConflict, api.Full, text)
+	p := problem(http.StatusConflict, api.Full, text+"; "+ways)
+	p.Booked = booked
+	return p
 }
 
 func bookingsOf(a *limiter.Adjustment, booked []limiter.Booking) []api.Booking {

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"net/http"
 	"net/url"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -81,4 +82,38 @@ func TestAuditOfATime(t *testing.T) {
 	}
 	s.must(t, http.StatusBadRequest, http.MethodGet, "/v1/namespaces/default/audit?from=2026-11-23T00:00:00Z&to=2026-11-22T00:00:00Z", "")
 	s.must(t, http.StatusBadRequest, http.MethodGet, "/v1/namespaces/default/audit?from=yesterday", "")
+}
+
+// The list of everything is the default, and each parameter leaves events out.
+func TestAuditOfEverything(t *testing.T) {
+	store, err := embedded.Open(t.TempDir(), embedded.Config{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = store.Close(context.Background()) })
+	s := newServer(t, store)
+	s.must(t, http.StatusCreated, http.MethodPut, "/v1/namespaces/default/entities/e", `{"name": "n"}`)
+	s.must(t, http.StatusCreated, http.MethodPut, "/v1/namespaces/default/limits/entities/e/r", `{"limits": {"l": "1/day"}}`)
+	s.must(t, http.StatusCreated, http.MethodPut, "/v1/namespaces/default/limits/resources/r", `{"limits": {"l": "2/day"}}`)
+	s.must(t, http.StatusCreated, http.MethodPut, "/v1/namespaces/default/limits/system", `{"limits": {"l": "3/day"}}`)
+	s.must(t, http.StatusOK, http.MethodPut, "/v1/namespaces/default/disabled/namespace", "")
+	const all = "namespace.disable limits.put limits.put limits.put entity.put"
+	for query, want := range map[string]string{
+		"": all, "principal=administer": all, "principal=nobody": "",
+		"system=true": "namespace.disable limits.put", "system=false": all, "entity=e": "limits.put entity.put", "resource=r": "limits.put",
+		"action=limits": "limits.put limits.put limits.put", "action=entity.put": "entity.put", "action=limits.put&entity=e": "limits.put", "action=bucket": "",
+	} {
+		var page api.List[api.AuditEvent]
+		w := s.must(t, http.StatusOK, http.MethodGet, "/v1/namespaces/default/audit?"+query, "")
+		if err := json.Unmarshal(w.Body.Bytes(), &page); err != nil {
+			t.Fatal(err)
+		}
+		actions := make([]string, 0, len(page.Items))
+		for _, e := range page.Items {
+			actions = append(actions, e.Action)
+		}
+		if got := strings.Join(actions, " "); got != want {
+			t.Errorf("%q: %q, want %q", query, got, want)
+		}
+	}
 }

@@ -12,7 +12,6 @@ import (
 type balances struct {
 	buckets limiter.Buckets // nil = balances cannot be changed
 	sources Sources
-	now     func() time.Time
 }
 
 // errNoBuckets refuses a request that the store cannot serve.
@@ -23,7 +22,7 @@ func errNoBuckets() error {
 // detailed returns a bucket with all details.
 func (a balances) detailed(c *call, now time.Time, b *limiter.BucketState) *api.Bucket {
 	out := bucketOf(b)
-	a.setSources(c, b.Key, out)
+	a.setSources(c, now, b, out)
 	out.Leases = b.Leases
 	if b.Shards > 1 {
 		out.Shards = b.Shards
@@ -37,27 +36,66 @@ func (a balances) detailed(c *call, now time.Time, b *limiter.BucketState) *api.
 	return out
 }
 
-// setSources sets the origins of the limits of a bucket, as far as they are known.
-func (a balances) setSources(c *call, of limiter.BucketKey, out *api.Bucket) {
-	if of.Variant != 0 {
-		out.Source = a.variants(of.Namespace)[of.Variant]
+// setSources sets the origins of the limits of a bucket, as far as they are known, and has it under those in force.
+func (a balances) setSources(c *call, now time.Time, b *limiter.BucketState, out *api.Bucket) {
+	if b.Key.Variant != 0 {
+		out.Source = a.variants(b.Key.Namespace)[b.Key.Variant]
 		return
 	}
-	if a.sources.Effective == nil {
-		return
-	}
-	effective, err := a.sources.Effective(c.ctx(), of.Namespace, of.Entity, of.Resource)
-	if err != nil {
-		return
-	}
-	for i := range out.Limits {
-		for _, l := range effective {
-			if l.Limit.Name == out.Limits[i].Name {
+	all := a.effective(c, b.Key)
+	for _, l := range all {
+		for i := range out.Limits {
+			if out.Limits[i].Name == l.Limit.Name {
 				out.Limits[i].Source = l.From()
-				if out.Window != nil && l.Limit.Windowed() {
-					out.Limits[i].Limit = LimitJSON(l.Limit)
-				}
 			}
+		}
+	}
+	underLimits(ofWindow(all, b.Key.Window, now), b, out)
+}
+
+// effective returns the limits of the ordinary buckets of an entity and resource; nil where they are not known.
+func (a balances) effective(c *call, of limiter.BucketKey) []limiter.EffectiveLimit {
+	if a.sources.Effective == nil || of.Variant != 0 {
+		return nil
+	}
+	all, err := a.sources.Effective(c.ctx(), of.Namespace, of.Entity, of.Resource)
+	if err != nil {
+		return nil
+	}
+	return all
+}
+
+// inForce returns the limits in force of the bucket of a window that is not over; nil where they are not known. The
+// bucket may be under the older ones of its last request.
+func (a balances) inForce(c *call, now time.Time, of limiter.BucketKey) *limiter.Limits {
+	if of.Window == (limiter.Window{}) {
+		return nil
+	}
+	return ofWindow(a.effective(c, of), of.Window, now)
+}
+
+// ofWindow returns the limits whose calendar has a window that is not over.
+func ofWindow(all []limiter.EffectiveLimit, w limiter.Window, now time.Time) *limiter.Limits {
+	var same []limiter.Limit
+	for _, l := range all {
+		if !w.Over(now) && w.Of(l.Limit.Calendar) {
+			same = append(same, l.Limit)
+		}
+	}
+	limits, err := limiter.NewLimits(same...)
+	if err != nil { // impossible: they are of a valid set
+		return nil
+	}
+	return limits
+}
+
+// underLimits has a bucket show the numbers of limits that it is not under yet.
+func underLimits(limits *limiter.Limits, b *limiter.BucketState, out *api.Bucket) {
+	for i := range b.Limits {
+		if n := limits.Find(b.Limits[i].Limit.Name); n >= 0 && out.Limits[i].Available != nil {
+			l := limits.At(n)
+			out.Limits[i].Limit = LimitJSON(l)
+			*out.Limits[i].Available += api.Tokens((l.Capacity - b.Limits[i].Limit.Capacity) * limiter.Milli)
 		}
 	}
 }

@@ -30,7 +30,7 @@ func (a balances) endpoints() []endpoint {
 	for _, verb := range verbs() {
 		all = append(all, endpoint{
 			method: http.MethodPost, path: bucketsPath + "/" + verb.name, role: admin.RoleOperate, result: api.Adjusted{}, body: api.BucketChange{},
-			query: []param{dryRun()}, summary: verb.summary,
+			query: changeParams(), summary: verb.summary,
 			run: func(c *call) (any, error) { return a.adjust(c, verb.kind) },
 		})
 	}
@@ -46,7 +46,7 @@ func (a balances) list(c *call) (any, error) {
 		return nil, err
 	}
 	f := limiter.BucketFilter{Entity: c.query.Get("entity"), Resource: c.query.Get("resource")}
-	page, err := a.buckets.ListBuckets(c.ctx(), a.now(), c.namespace(), f, p)
+	page, err := a.buckets.ListBuckets(c.ctx(), c.now(), c.namespace(), f, p)
 	if err != nil {
 		return nil, err
 	}
@@ -62,21 +62,18 @@ func (a balances) get(c *call) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	now := a.now()
+	now := c.now()
 	found, err := a.meant(c, now, &w)
 	if err != nil {
 		return nil, err
 	}
-	if found == nil { // a bucket created in the last second may be missing in the list
-		look := limiter.Adjustment{Bucket: key, Limit: w.limit, Kind: limiter.AdjustTopUp, DryRun: true}
-		done, err := a.buckets.AdjustBucket(c.ctx(), now, look)
-		if err != nil {
+	if found == nil { // a bucket of a variant created in the last second may be missing in the list
+		if found, err = a.look(c, now, key); err != nil {
 			return nil, err
 		}
-		if !done.Found {
-			return nil, a.none(c, &w)
-		}
-		found = &done.Before
+	}
+	if found == nil {
+		return nil, a.none(c, &w)
 	}
 	if !w.fits(found) {
 		return nil, invalid("the bucket holds no limit %.100q", w.limit)

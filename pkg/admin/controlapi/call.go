@@ -26,7 +26,8 @@ type call struct {
 	r       *http.Request
 	query   url.Values
 	store   Store
-	durable bool   // a change survives the end of the process
+	durable bool // a change survives the end of the process
+	now     func() time.Time
 	code    int    // of the answer; 0 = 200
 	etag    string // of the answer; "" = none
 }
@@ -60,14 +61,22 @@ func (c *call) flag(name string) (bool, error) {
 // page reads the parameters of a page.
 func (c *call) page() (limiter.Page, error) {
 	p := limiter.Page{After: c.query.Get("after")}
-	if text := c.query.Get("size"); text != "" {
-		n, err := strconv.Atoi(text)
-		if err != nil || n < 1 || n > limiter.MaxPage {
-			return p, invalid("the parameter size is %.100q; it must be 1 to %d", text, limiter.MaxPage)
-		}
-		p.Size = n
+	var err error
+	p.Size, err = c.size(limiter.MaxPage, 0)
+	return p, err
+}
+
+// size reads the parameter size, 1 to most. Without it the size is another one.
+func (c *call) size(most, without int) (int, error) {
+	text := c.query.Get("size")
+	if text == "" {
+		return without, nil
 	}
-	return p, nil
+	n, err := strconv.Atoi(text)
+	if err != nil || n < 1 || n > most {
+		return 0, invalid("the parameter size is %.100q; it must be 1 to %d", text, most)
+	}
+	return n, nil
 }
 
 // listOf returns a page of records as JSON, or the error of its read.

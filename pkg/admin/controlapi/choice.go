@@ -2,6 +2,7 @@ package controlapi
 
 import (
 	"fmt"
+	"maps"
 	"net/http"
 	"slices"
 	"strings"
@@ -51,8 +52,15 @@ func (a balances) meant(c *call, now time.Time, w *wanted) (*limiter.BucketState
 	if err != nil {
 		return nil, err
 	}
-	if w.variant == "" { // a bucket of a shadow rule or of a window that is over denies no call, and needs its variant
-		all = slices.DeleteFunc(all, func(b limiter.BucketState) bool { return b.Key.Shadow() || b.Key.Window.Over(now) })
+	if len(all) == 0 {
+		if all, err = a.recent(c, now, w); err != nil {
+			return nil, err
+		}
+	}
+	if w.variant == "" { // a bucket of a shadow rule or of another window than the present one needs its variant
+		all = slices.DeleteFunc(all, func(b limiter.BucketState) bool {
+			return b.Key.Shadow() || b.Key.Window.Over(now) || !b.Key.Window.Begun(now)
+		})
 	}
 	fitting := slices.DeleteFunc(slices.Clone(all), func(b limiter.BucketState) bool { return !w.fits(&b) })
 	switch {
@@ -74,6 +82,36 @@ func (a balances) some(c *call, now time.Time, f limiter.BucketFilter) ([]limite
 	return page.Items, err
 }
 
+// maxRecent is the most variants that are looked up beside a list.
+const maxRecent = 50
+
+// recent returns the buckets that the list of a fleet does not have yet: their first request was in the last
+// second. They are the ordinary one, and those of plans and rules, in order of the variants.
+func (a balances) recent(c *call, now time.Time, w *wanted) ([]limiter.BucketState, error) {
+	variants := append([]uint64{0}, slices.Sorted(maps.Keys(a.variants(c.namespace())))...)
+	var all []limiter.BucketState
+	for _, variant := range variants[:min(len(variants), maxRecent)] {
+		key := limiter.BucketKey{Namespace: c.namespace(), Entity: string(w.entity), Resource: string(w.resource), Variant: variant}
+		found, err := a.look(c, now, key)
+		if err != nil {
+			return nil, err
+		}
+		if found != nil {
+			all = append(all, *found)
+		}
+	}
+	return all, nil
+}
+
+// look returns the bucket of a key; nil if there is none.
+func (a balances) look(c *call, now time.Time, key limiter.BucketKey) (*limiter.BucketState, error) {
+	done, err := a.buckets.AdjustBucket(c.ctx(), now, limiter.Adjustment{Bucket: key, Kind: limiter.AdjustTopUp, DryRun: true})
+	if err != nil || !done.Found {
+		return nil, err
+	}
+	return &done.Before, nil
+}
+
 // ambiguous refuses a request that several buckets fit, and names them.
 func (a balances) ambiguous(c *call, w *wanted, fitting []limiter.BucketState) error {
 	slices.SortFunc(fitting, func(a, b limiter.BucketState) int {
@@ -88,7 +126,7 @@ func (a balances) ambiguous(c *call, w *wanted, fitting []limiter.BucketState) e
 	for i := range choices {
 		b := &choices[i]
 		b.Variant = fitting[i].Key.VariantText()
-		a.setSources(c, fitting[i].Key, b)
+		a.setSources(c, c.now(), &fitting[i], b)
 		texts[i] = choiceText(b)
 	}
 	p := problem(http.StatusConflict, api.Ambiguous, fmt.Sprintf("entity %s has several buckets for resource %s in namespace %s: say which by its variant: %s%s",
@@ -118,7 +156,7 @@ func choiceText(b *api.Bucket) string {
 
 // none says that there is no such bucket, and names the others.
 func (a balances) none(c *call, w *wanted) error {
-	now := a.now()
+	now := c.now()
 	all, err := a.some(c, now, limiter.BucketFilter{Entity: string(w.entity), Resource: string(w.resource)})
 	if err != nil {
 		return err
@@ -126,6 +164,10 @@ func (a balances) none(c *call, w *wanted) error {
 	if len(all) > 0 && w.variant != "" {
 		return notFound("entity %s has no bucket of variant %s for resource %s in namespace %s; it has %s",
 			w.entity, w.variant, w.resource, api.Name(c.namespace()), variantsOf(all))
+	}
+	if len(all) > 0 {
+		return notFound("entity %s has no bucket in force for resource %s in namespace %s; it has those of rules in shadow mode, or of other windows: give the variant %s",
+			w.entity, w.resource, api.Name(c.namespace()), variantsOf(all))
 	}
 	others, err := a.some(c, now, limiter.BucketFilter{Entity: string(w.entity)})
 	if err != nil {

@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"net/http"
 	"net/http/httptest"
 	"slices"
@@ -21,19 +22,67 @@ import (
 
 // choosing is a service whose store has buckets of several variants, and a client of it.
 type choosing struct {
-	t     *testing.T
-	store *embedded.Store
-	n     *client.Namespace
+	t       *testing.T
+	store   *embedded.Store
+	n       *client.Namespace
+	inForce []limiter.EffectiveLimit
 }
 
 func newChoosing(t *testing.T, inMemory bool) *choosing {
 	t.Helper()
+	return newChoosingOf(t, inMemory, func(b limiter.Buckets) limiter.Buckets { return b })
+}
+
+// unlisted is a store whose list has no bucket yet.
+type unlisted struct{ limiter.Buckets }
+
+func (unlisted) ListBuckets(context.Context, time.Time, string, limiter.BucketFilter, limiter.Page) (limiter.PageOf[limiter.BucketState], error) {
+	return limiter.PageOf[limiter.BucketState]{}, nil
+}
+
+// A bucket that the list of a fleet does not have yet is found, also that of a plan.
+func TestNewBucketsAreFound(t *testing.T) {
+	c := newChoosingOf(t, false, func(b limiter.Buckets) limiter.Buckets { return unlisted{b} })
+	if _, err := c.reset(api.BucketChange{}); err == nil || !strings.Contains(err.Error(), "none is in use") {
+		t.Errorf("no bucket: %v", err)
+	}
+	one := api.Tokens(limiter.Milli)
+	beyond := api.BucketChange{Entity: "user/ada", Resource: "api", Tokens: &one, Excess: api.Beyond}
+	if _, err := c.n.AdjustBucket(t.Context(), "top-up", beyond, client.Options{}); err == nil || !strings.Contains(err.Error(), "nothing was booked: make it again after a request") {
+		t.Errorf("an extra of no bucket: %v", err)
+	}
+	c.use("rpd", 7)
+	if done, err := c.reset(api.BucketChange{}); err != nil || done.Result != api.Changed || done.After.Variant != "0000000000000007" {
+		t.Errorf("the only bucket: %+v, %v", done, err)
+	}
+	c.use("rpd", 0)
+	if _, err := c.n.Bucket(t.Context(), client.BucketOf{Entity: "user/ada", Resource: "api"}); err == nil || !strings.Contains(err.Error(), "0000000000000007 of plan free") {
+		t.Errorf("two buckets: %v", err)
+	}
+}
+
+// A bucket of a rule in shadow mode alone is named: it needs its variant.
+func TestABucketOfAShadowIsNamed(t *testing.T) {
+	c := newChoosing(t, false)
+	c.use("rpd", limiter.ShadowVariants|5)
+	key := limiter.BucketKey{Variant: limiter.ShadowVariants | 5}
+	if _, err := c.reset(api.BucketChange{}); err == nil || !strings.Contains(err.Error(), "no bucket in force") || !strings.Contains(err.Error(), key.VariantText()) || strings.Contains(err.Error(), "full") {
+		t.Errorf("a bucket of a shadow rule alone: %v", err)
+	}
+	if done, err := c.reset(api.BucketChange{Variant: key.VariantText()}); err != nil || done.Result != api.Changed {
+		t.Errorf("by its variant: %+v, %v", done, err)
+	}
+}
+
+func newChoosingOf(t *testing.T, inMemory bool, buckets func(limiter.Buckets) limiter.Buckets) *choosing {
+	t.Helper()
 	store := embedded.New(embedded.Config{})
 	t.Cleanup(func() { _ = store.Close(context.Background()) })
-	a, err := controlapi.New(controlapi.Config{Store: store, Buckets: store, Now: time.Now, InMemory: inMemory, Sources: controlapi.Sources{
+	chosen := &choosing{t: t, store: store, inForce: []limiter.EffectiveLimit{{Limit: limiter.PerDay("rpd", 10), Source: limiter.SourceSystemConfig}}}
+	a, err := controlapi.New(controlapi.Config{Store: store, Buckets: buckets(store), Now: time.Now, InMemory: inMemory, Sources: controlapi.Sources{
 		Variants: func(string) map[uint64]string { return map[uint64]string{7: "plan free"} },
 		Effective: func(context.Context, string, string, string, ...limiter.Stored) ([]limiter.EffectiveLimit, error) {
-			return []limiter.EffectiveLimit{{Limit: limiter.PerDay("rpd", 10), Source: limiter.SourceSystemConfig}}, nil
+			return chosen.inForce, nil
 		},
 	}})
 	if err != nil {
@@ -43,7 +92,8 @@ func newChoosing(t *testing.T, inMemory bool) *choosing {
 	for _, route := range a.Routes() {
 		mux.Handle(route.Pattern, route.Handler)
 	}
-	return &choosing{t, store, client.New(doer{mux}, "http://localhost").Namespace("default")}
+	chosen.n = client.New(doer{mux}, "http://localhost").Namespace("default")
+	return chosen
 }
 
 // doer answers requests in this process.
@@ -113,6 +163,99 @@ func TestBucketsAreFound(t *testing.T) {
 	}
 	if b, err := c.n.Bucket(t.Context(), client.BucketOf{Entity: "user/ada", Resource: "api", Variant: "0000000000000007"}); err != nil || b.Source != "plan free" || b.Limits[0].FullAt.IsZero() {
 		t.Errorf("one bucket: %+v, %v", b, err)
+	}
+}
+
+// A request in flight has its place in two buckets, of the present window and of the next one. Without a
+// variant the first is read, and both are changed.
+func TestBucketsOfRequestsInFlight(t *testing.T) {
+	c := newChoosing(t, false)
+	l, err := limiter.New(limiter.Config{Store: c.store})
+	if err != nil {
+		t.Fatal(err)
+	}
+	slots, err := limiter.NewLimits(limiter.Concurrent("slots", 3, time.Hour))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := l.SetStatic(t.Context(), limiter.Static{System: slots}); err != nil {
+		t.Fatal(err)
+	}
+	begin := func() bool {
+		var d limiter.Decision
+		req := &limiter.Request{Takes: []limiter.Take{{Entity: "user/ada", Resource: "api", Consume: []limiter.Consumption{{Limit: "slots", Amount: limiter.Milli}}}}}
+		if err := l.Decide(t.Context(), time.Now(), req, &d); err != nil {
+			t.Fatal(err)
+		}
+		return d.Admitted
+	}
+	for round := range 2 { // the second reset repeats the first one
+		for begin() { // until all places are taken
+		}
+		b, err := c.n.Bucket(t.Context(), client.BucketOf{Entity: "user/ada", Resource: "api"})
+		if err != nil || *b.Limits[0].Available != 0 || !b.Window.Start.Before(time.Now()) {
+			t.Fatalf("the bucket of the present window: %+v, %v", b, err)
+		}
+		if _, err := c.reset(api.BucketChange{Once: strings.Repeat("x", limiter.MaxOnce)}); err != nil {
+			t.Fatal(err)
+		}
+		if begins := begin(); begins != (round == 0) {
+			t.Errorf("reset %d: a request begins %v", round, begins)
+		}
+	}
+}
+
+// A quota that was lowered since the last request is shown and set by its present number.
+func TestSetAfterALoweredQuota(t *testing.T) {
+	c := newChoosing(t, false)
+	quota := func(n int64) limiter.Limit {
+		return limiter.Quota("q", n, limiter.Calendar{Unit: limiter.CalendarMonth})
+	}
+	l, err := limiter.New(limiter.Config{Store: c.store})
+	if err != nil {
+		t.Fatal(err)
+	}
+	put := func(n int64) {
+		limits, err := limiter.NewLimits(quota(n))
+		if err == nil {
+			err = l.SetStatic(t.Context(), limiter.Static{System: limits})
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		c.inForce = []limiter.EffectiveLimit{{Limit: quota(n), Source: limiter.SourceSystemConfig}}
+	}
+	take := func(n int64) bool {
+		var d limiter.Decision
+		req := &limiter.Request{Takes: []limiter.Take{{Entity: "user/ada", Resource: "api", Consume: []limiter.Consumption{{Limit: "q", Amount: n * limiter.Milli}}}}}
+		if err := l.Decide(t.Context(), time.Now(), req, &d); err != nil {
+			t.Fatal(err)
+		}
+		return d.Admitted
+	}
+	set := func(n api.Tokens) (*api.Adjusted, error) {
+		return c.n.AdjustBucket(t.Context(), "set", api.BucketChange{Entity: "user/ada", Resource: "api", Tokens: &n}, client.Options{})
+	}
+	put(1000)
+	if !take(600) {
+		t.Fatal("600 of 1000 denied")
+	}
+	for _, number := range []int64{100, 1000} {
+		put(number)
+		done, err := set(50 * limiter.Milli)
+		if want := api.Tokens(50 * limiter.Milli); err != nil || *done.After.Limits[0].Available != want {
+			t.Fatalf("%d: after %v, %v; want %v", number, done.After, err, want)
+		}
+		b, err := c.n.Bucket(t.Context(), client.BucketOf{Entity: "user/ada", Resource: "api"})
+		if err != nil || *b.Limits[0].Available != 50*limiter.Milli {
+			t.Fatalf("%d: the bucket has %+v, %v", number, b, err)
+		}
+		if take(51) || !take(50) || take(1) {
+			t.Errorf("%d: set to 50, it has more or less", number)
+		}
+		if _, err := set(api.Tokens(number+1) * limiter.Milli); err == nil || !strings.Contains(err.Error(), fmt.Sprintf("at most %d tokens", number)) {
+			t.Errorf("%d: set above it: %v", number, err)
+		}
 	}
 }
 

@@ -21,7 +21,10 @@ func disabledLevels() []limitsLevel {
 	}
 }
 
-func (a *API) disabledEndpoints() []endpoint {
+// switches disable and enable subjects.
+type switches struct{ names newNames }
+
+func (a switches) endpoints() []endpoint {
 	list := endpoint{
 		method: http.MethodGet, path: disabledPath, role: admin.RoleRead, result: api.List[api.Disabled]{},
 		query: pageParams(), summary: "List disabled entities, resources and namespaces", run: listDisabled,
@@ -33,18 +36,18 @@ func (a *API) disabledEndpoints() []endpoint {
 			summary: "Read whether " + level.of + " is disabled",
 			run: func(c *call) (any, error) {
 				r, err := c.store.Get(c.ctx(), c.namespace(), level.ref(c.r))
-				return disabledOf(level.ref(c.r), r.Disabled), err
+				return disabledOf(level.ref(c.r), r), err
 			},
-		}, a.switchEndpoint(http.MethodPut, level, limiter.Disable, "Disable "+level.of+": requests that would take from it are denied"),
-			a.switchEndpoint(http.MethodDelete, level, limiter.Enable, "Enable "+level.of))
+		}, a.endpoint(http.MethodPut, level, limiter.Disable, "Disable "+level.of+": requests that would take from it are denied"),
+			a.endpoint(http.MethodDelete, level, limiter.Enable, "Enable "+level.of))
 	}
 	return append(all, list)
 }
 
-func (a *API) switchEndpoint(method string, level limitsLevel, to limiter.Switch, summary string) endpoint {
+func (a switches) endpoint(method string, level limitsLevel, to limiter.Switch, summary string) endpoint {
 	return endpoint{
 		method: method, path: level.path, role: admin.RoleOperate, result: api.Change[api.Disabled]{}, bare: true,
-		query: []param{dryRun()}, summary: summary,
+		query: changeParams(allowNew(api.NewNamespace, api.NewEntity, api.NewResource)), summary: summary,
 		run: func(c *call) (any, error) { return a.setDisabled(c, level.ref(c.r), to) },
 	}
 }
@@ -55,22 +58,30 @@ func listDisabled(c *call) (any, error) {
 		return nil, err
 	}
 	page, err := c.store.ListDisabled(c.ctx(), c.namespace(), p)
-	return listOf(page, err, func(ref *limiter.Ref) api.Disabled { return *disabledOf(*ref, true) })
+	return listOf(page, err, func(s *limiter.Stored) api.Disabled { return *disabledOf(s.Ref, s.Record) })
 }
 
 // setDisabled disables or enables the subject of ref.
-func (a *API) setDisabled(c *call, ref limiter.Ref, to limiter.Switch) (any, error) {
+func (a switches) setDisabled(c *call, ref limiter.Ref, to limiter.Switch) (any, error) {
 	dry, err := c.flag("dryRun")
 	if err != nil {
 		return nil, err
 	}
-	done, err := c.store.Edit(c.ctx(), a.cfg.Now(), c.namespace(), limiter.Edit{Ref: ref, Switch: to, DryRun: dry})
+	if err := a.names.checkNamespace(c); err != nil {
+		return nil, err
+	}
+	if to == limiter.Disable {
+		if err := a.names.checkDisabled(c, ref); err != nil {
+			return nil, err
+		}
+	}
+	done, err := c.store.Edit(c.ctx(), c.now(), c.namespace(), limiter.Edit{Ref: ref, Switch: to, DryRun: dry})
 	if err != nil {
 		return nil, err
 	}
 	change := api.Change[api.Disabled]{
 		Result: api.Unchanged, DryRun: dry, InMemory: !c.durable,
-		Before: disabledOf(ref, done.Before.Disabled), After: disabledOf(ref, done.After.Disabled),
+		Before: disabledOf(ref, done.Before), After: disabledOf(ref, done.After),
 	}
 	if done.Changed {
 		change.Result = api.Changed
@@ -79,8 +90,11 @@ func (a *API) setDisabled(c *call, ref limiter.Ref, to limiter.Switch) (any, err
 }
 
 // disabledOf returns the state of the subject of ref as JSON.
-func disabledOf(ref limiter.Ref, disabled bool) *api.Disabled {
-	out := &api.Disabled{Disabled: disabled}
+func disabledOf(ref limiter.Ref, r limiter.Record) *api.Disabled {
+	out := &api.Disabled{Disabled: r.Disabled}
+	if d := r.Disabling; d != nil {
+		out.Since, out.By, out.Reason = d.Since, d.By, d.Reason
+	}
 	out.Level, out.Entity, out.Resource = levelOf(ref)
 	if out.Level == api.LevelSystem {
 		out.Level = api.LevelNamespace

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"net/http"
 	"strings"
-	"time"
 
 	"github.com/ratelimit/ratelimit/pkg/api"
 	"github.com/ratelimit/ratelimit/pkg/limiter"
@@ -13,12 +12,12 @@ import (
 // edit changes the record of ref, with the preconditions and the dryRun of the request. after is
 // the record to store, or an empty one to delete. Its switch must be off, or that of the stored
 // record. bodyTag is the member etag of the body, "" for none.
-func (c *call) edit(now time.Time, ref limiter.Ref, after limiter.Record, bodyTag string) (limiter.Edited, bool, error) {
+func (c *call) edit(ref limiter.Ref, after limiter.Record, bodyTag string) (limiter.Edited, bool, error) {
 	dry, err := c.flag("dryRun")
 	if err != nil {
 		return limiter.Edited{}, false, err
 	}
-	done, err := c.store.Edit(c.ctx(), now, c.namespace(), limiter.Edit{
+	done, err := c.store.Edit(c.ctx(), c.now(), c.namespace(), limiter.Edit{
 		Ref: ref, DryRun: dry,
 		Change: func(before limiter.Record) (limiter.Record, error) {
 			if after.Disabled && !before.Disabled {

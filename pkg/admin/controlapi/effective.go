@@ -66,7 +66,7 @@ func (s Sources) effectiveWith(c *call, ref limiter.Ref, r limiter.Record) ([]ap
 
 // checkNames refuses names of limits that no level, plan or rule has: nothing would consume them.
 func (a *API) checkNames(c *call, ref limiter.Ref, limits *limiter.Limits) error {
-	allowed, err := c.flag("allowNew")
+	allowed, err := c.allows(api.NewLimit)
 	if err != nil || allowed || a.cfg.Sources.Names == nil {
 		return err
 	}
@@ -74,8 +74,8 @@ func (a *API) checkNames(c *call, ref limiter.Ref, limits *limiter.Limits) error
 	var unknown []string
 	for i := range limits.Len() {
 		l := limits.At(i)
-		name := cmp.Or(limiter.TriedBeside(l.Name), l.Name)
-		if budget := l.IsQuota() && known[l.Calendar.BudgetOf(name)]; !known[name] && !budget {
+		l.Name = cmp.Or(limiter.TriedBeside(l.Name), l.Name)
+		if name := l.Name; !known[name] && !known[l.BudgetOf()] {
 			unknown = append(unknown, name)
 		}
 	}
@@ -95,7 +95,7 @@ func (a *API) checkNames(c *call, ref limiter.Ref, limits *limiter.Limits) error
 	if there == "" {
 		there = "none"
 	}
-	return invalid("no level, plan or rule has a limit %s; there is %s: correct the name, or allow a new one (--allow-new, or the parameter allowNew=true)", strings.Join(unknown, ", "), there)
+	return invalid("no level, plan or rule has a limit %s; there is %s%s", strings.Join(unknown, ", "), there, howToAllow)
 }
 
 // storedNames returns the names of the limits that are stored at the levels of a ref.

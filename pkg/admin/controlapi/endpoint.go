@@ -27,4 +27,9 @@ func pageParams(more ...param) []param {
 	return append(more, param{"after", "the member next of the page before"}, param{"size", "most items of a page, 1 to 1000; 100 without it"})
 }
 
-func dryRun() param { return param{"dryRun", "true makes every check and changes nothing"} }
+func changeParams(more ...param) []param {
+	return append([]param{{"dryRun", "true makes every check and changes nothing"}, {reasonParam, "why, for the audit: one line of at most 256 characters"}}, more...)
+}
+
+// reasonParam is the parameter of changes for the reason in their audit event.
+const reasonParam = "reason"

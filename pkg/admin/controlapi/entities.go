@@ -29,12 +29,12 @@ func (a *API) entityEndpoints() []endpoint {
 		},
 		{
 			method: http.MethodPut, path: entityPath, role: admin.RoleAdminister, result: api.EntityChange{}, body: api.Entity{},
-			query:   []param{dryRun(), {"allowNew", "true allows a plan that the configuration does not have"}},
+			query:   changeParams(allowNew(api.NewNamespace, api.NewParent, api.NewPlan)),
 			summary: "Create or replace an entity", run: a.putEntity,
 		},
 		{
 			method: http.MethodDelete, path: entityPath, role: admin.RoleAdminister, result: api.Change[api.Entity]{},
-			query:   []param{dryRun()},
+			query:   changeParams(),
 			summary: "Delete an entity and its limits", run: a.deleteEntity,
 		},
 	}
@@ -81,10 +81,10 @@ func (a *API) putEntity(c *call) (any, error) {
 	if err := checkNotKind(id); err != nil {
 		return nil, err
 	}
-	if err := a.cfg.Sources.checkPlan(c, e.Plan); err != nil {
+	if err := a.checkNewEntity(c, &e); err != nil {
 		return nil, err
 	}
-	done, dry, err := c.edit(a.cfg.Now(), limiter.EntityRef(id), limiter.Record{Entity: &e, Disabled: body.Disabled}, body.ETag)
+	done, dry, err := c.edit(limiter.EntityRef(id), limiter.Record{Entity: &e, Disabled: body.Disabled}, body.ETag)
 	if err != nil {
 		return nil, err
 	}
@@ -103,9 +103,20 @@ func checkNotKind(id string) error {
 	return nil
 }
 
+// checkNewEntity refuses new names of an entity that are probably mistakes.
+func (a *API) checkNewEntity(c *call, e *limiter.Entity) error {
+	if err := a.newNames().checkNamespace(c); err != nil {
+		return err
+	}
+	if err := a.cfg.Sources.checkPlan(c, e.Plan); err != nil {
+		return err
+	}
+	return a.newNames().checkParent(c, e.ID, e.Parent)
+}
+
 // checkPlan refuses a plan that the configuration does not have: an entity would have no limit of it.
 func (s Sources) checkPlan(c *call, plan string) error {
-	allowed, err := c.flag("allowNew")
+	allowed, err := c.allows(api.NewPlan)
 	if err != nil || allowed || plan == "" || s.Plans == nil {
 		return err
 	}
@@ -114,12 +125,12 @@ func (s Sources) checkPlan(c *call, plan string) error {
 		return nil
 	}
 	there := cmp.Or(strings.Join(plans, ", "), "none")
-	return invalid("the configuration has no plan %s; there is %s: correct the name, or allow a new one (--allow-new, or the parameter allowNew=true)", api.Name(plan), there)
+	return invalid("the configuration has no plan %s; there is %s%s", api.Name(plan), there, howToAllow)
 }
 
 func (a *API) deleteEntity(c *call) (any, error) {
 	id := c.r.PathValue("entity")
-	done, dry, err := c.edit(a.cfg.Now(), limiter.EntityRef(id), limiter.Record{}, "")
+	done, dry, err := c.edit(limiter.EntityRef(id), limiter.Record{}, "")
 	if err == nil && !done.Changed {
 		err = notFound("no entity %s is stored in namespace %s, nor limits of it", api.Name(id), api.Name(c.namespace()))
 	}

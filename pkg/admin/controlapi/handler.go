@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/ratelimit/ratelimit/pkg/admin"
+	"github.com/ratelimit/ratelimit/pkg/limiter"
 )
 
 // callTime bounds a request. It is longer than any change takes, and leaves time to write the
@@ -22,8 +23,8 @@ func (a *API) handler(e endpoint) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		ctx, stop := context.WithTimeout(r.Context(), callTime)
 		defer stop()
-		c := &call{r: r.WithContext(ctx), store: a.cfg.Store, durable: !a.cfg.InMemory}
-		answer, err := c.answer(e)
+		c := &call{r: r.WithContext(ctx), store: a.cfg.Store, durable: !a.cfg.InMemory, now: a.cfg.Now}
+		answer, err := c.answer(e) //nolint:contextcheck // the call has the context
 		if err != nil {
 			admin.WriteProblem(w, problemOf(err))
 			return
@@ -47,6 +48,9 @@ func (c *call) answer(e endpoint) (any, error) {
 		return nil, invalid("the query is not well formed: %v", err)
 	}
 	if err := c.checkQuery(e.query); err != nil {
+		return nil, err
+	}
+	if err := c.takeReason(); err != nil {
 		return nil, err
 	}
 	for _, name := range []string{"If-Match", "If-None-Match"} {
@@ -77,5 +81,15 @@ func (c *call) checkQuery(known []param) error {
 			return invalid("the parameter %s is given %d times", name, len(values))
 		}
 	}
+	return nil
+}
+
+// takeReason gives the changes of the request their reason.
+func (c *call) takeReason() error {
+	text := c.query.Get(reasonParam)
+	if err := limiter.CheckReason(text); err != nil {
+		return err
+	}
+	c.r = c.r.WithContext(limiter.WithReason(c.ctx(), text))
 	return nil
 }

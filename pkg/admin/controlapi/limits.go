@@ -10,6 +10,7 @@ import (
 	"github.com/ratelimit/ratelimit/pkg/admin"
 	"github.com/ratelimit/ratelimit/pkg/api"
 	"github.com/ratelimit/ratelimit/pkg/limiter"
+	"github.com/ratelimit/ratelimit/pkg/money"
 )
 
 const limitsPath = namespacePath + "/limits"
@@ -53,13 +54,13 @@ func (a *API) levelEndpoints(level limitsLevel) []endpoint {
 		},
 		{
 			method: http.MethodPut, path: level.path, role: admin.RoleAdminister, result: api.LimitsChange{}, body: api.Limits{},
-			query:   []param{dryRun(), {"allowNew", "true allows names of limits that no level, plan or rule has"}},
+			query:   changeParams(allowNew(api.NewNamespace, api.NewEntity, api.NewResource, api.NewLimit)),
 			summary: "Create or replace the limits " + level.of,
 			run:     func(c *call) (any, error) { return a.putLimits(c, level.ref(c.r)) },
 		},
 		{
 			method: http.MethodDelete, path: level.path, role: admin.RoleAdminister, result: api.LimitsChange{},
-			query:   []param{dryRun()},
+			query:   changeParams(),
 			summary: "Delete the limits " + level.of,
 			run:     func(c *call) (any, error) { return a.deleteLimits(c, level.ref(c.r)) },
 		},
@@ -124,15 +125,26 @@ func (a *API) putLimits(c *call, ref limiter.Ref) (any, error) {
 	if err := checkNotKind(ref.Entity); err != nil {
 		return nil, err
 	}
-	if err := a.checkNames(c, ref, after.Limits); err != nil {
+	if err := a.checkNewLimits(c, ref, after.Limits); err != nil {
 		return nil, err
 	}
 	after.Disabled = body.Disabled
-	done, dry, err := c.edit(a.cfg.Now(), ref, after, body.ETag)
+	done, dry, err := c.edit(ref, after, body.ETag)
 	if err != nil {
 		return nil, err
 	}
 	return a.limitsChange(c, ref, done, dry)
+}
+
+// checkNewLimits refuses new names of limits that are probably mistakes.
+func (a *API) checkNewLimits(c *call, ref limiter.Ref, limits *limiter.Limits) error {
+	if err := a.newNames().checkNamespace(c); err != nil {
+		return err
+	}
+	if err := a.checkNames(c, ref, limits); err != nil {
+		return err
+	}
+	return a.newNames().checkLimitsOwner(c, ref)
 }
 
 // sameLimits refuses a body whose members name other limits than the path.
@@ -213,6 +225,9 @@ func limitOf(name string, in api.Limit) (limiter.Limit, error) {
 	if err := limiter.ValidateLimitName(name); err != nil {
 		return limiter.Limit{}, err
 	}
+	if in.Dollars && !money.Is(name) {
+		return limiter.Limit{}, invalid("limit %s %s", name, money.NotMoney(name))
+	}
 	l, err := config.ParseRate(in.Rate)
 	switch {
 	case err != nil:
@@ -240,7 +255,7 @@ func limitOf(name string, in api.Limit) (limiter.Limit, error) {
 }
 
 func (a *API) deleteLimits(c *call, ref limiter.Ref) (any, error) {
-	done, dry, err := c.edit(a.cfg.Now(), ref, limiter.Record{}, "")
+	done, dry, err := c.edit(ref, limiter.Record{}, "")
 	if err == nil && !done.Changed {
 		err = noLimits(c, ref)
 	}

@@ -8,11 +8,11 @@ import (
 	"github.com/ratelimit/ratelimit/pkg/limiter"
 )
 
-func (a *API) namespaceEndpoints() []endpoint {
+func namespaceEndpoints() []endpoint {
 	change := func(method, path, summary string, by limiter.Switch) endpoint {
 		return endpoint{
-			method: method, path: path, role: admin.RoleAdminister, result: api.Change[api.Namespace]{}, bare: true, query: []param{dryRun()},
-			summary: summary, run: func(c *call) (any, error) { return a.changeState(c, by) },
+			method: method, path: path, role: admin.RoleAdminister, result: api.Change[api.Namespace]{}, bare: true, query: changeParams(),
+			summary: summary, run: func(c *call) (any, error) { return changeState(c, by) },
 		}
 	}
 	return []endpoint{
@@ -53,12 +53,12 @@ func getNamespace(c *call) (any, error) {
 }
 
 // changeState changes the state of a namespace.
-func (a *API) changeState(c *call, by limiter.Switch) (any, error) {
+func changeState(c *call, by limiter.Switch) (any, error) {
 	dry, err := c.flag("dryRun")
 	if err != nil {
 		return nil, err
 	}
-	done, err := c.store.Edit(c.ctx(), a.cfg.Now(), c.namespace(), limiter.Edit{Ref: limiter.SystemLimitsRef(), Switch: by, DryRun: dry})
+	done, err := c.store.Edit(c.ctx(), c.now(), c.namespace(), limiter.Edit{Ref: limiter.SystemLimitsRef(), Switch: by, DryRun: dry})
 	if err != nil {
 		return nil, err
 	}

@@ -15,15 +15,15 @@ const purgeSlice = 5 * time.Second
 
 const orphansPath = "/v1/orphans"
 
-func (a *API) purgeEndpoints() []endpoint {
+func purgeEndpoints() []endpoint {
 	return []endpoint{
 		{
 			method: http.MethodPost, path: namespacePath + "/purge", role: admin.RoleAdminister, result: api.Purged{}, bare: true,
-			summary: "Purge a deleted namespace, for 5 seconds at most: everything in it is deleted for good", run: a.purgeNamespace,
+			summary: "Purge a deleted namespace, for 5 seconds at most: everything in it is deleted for good", run: purgeNamespace,
 		},
 		{
 			method: http.MethodGet, path: orphansPath, role: admin.RoleRead, result: api.List[api.Orphan]{},
-			query: pageParams(), summary: "List the IDs of a DynamoDB table that belong to no namespace", run: listOrphans,
+			query: pageParams(), summary: "List the IDs of the store's table that belong to no namespace", run: listOrphans,
 		},
 		{
 			method: http.MethodPost, path: orphansPath + "/{id}/purge", role: admin.RoleAdminister, result: api.Purged{}, bare: true,
@@ -32,9 +32,9 @@ func (a *API) purgeEndpoints() []endpoint {
 	}
 }
 
-func (a *API) purgeNamespace(c *call) (any, error) {
+func purgeNamespace(c *call) (any, error) {
 	return c.slice(func(ctx context.Context, progress func(int)) error {
-		return c.store.Purge(ctx, a.cfg.Now(), c.namespace(), progress)
+		return c.store.Purge(ctx, c.now(), c.namespace(), progress)
 	})
 }
 

@@ -79,6 +79,7 @@ func TestRequestsThatAreRefused(t *testing.T) {
 		{"a limit's name", "PUT", limits + "/system", `{"limits":{"9":"5/day"}}`, 400, api.Invalid, `limit name "9"`},
 		{"wcu", "PUT", limits + "/system", `{"limits":{"wcu":"5/day"}}`, 400, api.Invalid, "reserved"},
 		{"a limit's member", "PUT", limits + "/system", `{"limits":{"rpm":{"rate":"5/day","brust":3}}}`, 400, api.Invalid, "a limit is a rate"},
+		{"dollars of what is no money", "PUT", limits + "/system", `{"limits":{"tokens":"5 USD/hour"}}`, 400, api.Invalid, "such as tokens_usd"},
 		{"a debt", "PUT", limits + "/system", `{"limits":{"rpm":{"rate":"5/day","max_debt":-1}}}`, 400, api.Invalid, "0 or more"},
 		{"a burst of what is unlimited", "PUT", limits + "/system", `{"limits":{"rpm":{"rate":"unlimited","burst":1}}}`, 400, api.Invalid, "unlimited"},
 		{"an empty budget", "PUT", limits + "/system", `{"limits":{"rpm":{"rate":"5/day","budget":{}}}}`, 400, api.Invalid, "needs hour, day or month"},
@@ -101,6 +102,9 @@ func TestRequestsThatAreRefused(t *testing.T) {
 		{"a top-up without an amount", "POST", "/v1/namespaces/default/buckets/top-up", `{"entity":"key","resource":"r"}`, 400, api.Invalid, "member tokens"},
 		{"an amount of four decimals", "POST", "/v1/namespaces/default/buckets/top-up", `{"entity":"key","resource":"r","tokens":0.0001}`, 400, api.Invalid, "three decimals"},
 		{"an amount as text", "POST", "/v1/namespaces/default/buckets/top-up", `{"entity":"key","resource":"r","tokens":"5"}`, 400, api.Invalid, "three decimals"},
+		{"a top-up that does not fit", "POST", "/v1/namespaces/default/buckets/top-up", `{"entity":"key","resource":"r","tokens":11,"once":"k"}`, 409, api.Full, `nothing was booked, and the text "k" can be used later; with "up-to-capacity" the member excess books what fits, with "beyond" all`},
+		{"an excess that is none", "POST", "/v1/namespaces/default/buckets/top-up", `{"entity":"key","resource":"r","tokens":1,"excess":"all"}`, 400, api.Invalid, `the member excess is "all"`},
+		{"an excess of a set", "POST", "/v1/namespaces/default/buckets/set", `{"entity":"key","resource":"r","tokens":1,"excess":"up-to-capacity"}`, 400, api.Invalid, "excess is of a top-up"},
 		{"a negative amount", "POST", "/v1/namespaces/default/buckets/take-out", `{"entity":"key","resource":"r","tokens":-1}`, 400, api.Invalid, "must be 0 to"},
 		{"more than the capacity", "POST", "/v1/namespaces/default/buckets/set", `{"entity":"key","resource":"r","tokens":11}`, 400, api.Invalid, "at most 10 tokens"},
 		{"another limit", "POST", "/v1/namespaces/default/buckets/set", `{"entity":"key","resource":"r","limit":"x","tokens":1}`, 400, api.Invalid, "no limit \"x\""},
@@ -112,6 +116,8 @@ func TestRequestsThatAreRefused(t *testing.T) {
 		{"posting a switch", "POST", disabled + "/namespace", "{}", 405, api.Method, "DELETE, GET, HEAD, PUT"},
 		{"a dry run of a switch", "PUT", disabled + "/namespace?dryRun=1", "", 400, api.Invalid, "true or false"},
 		{"the audit of two", "GET", "/v1/namespaces/default/audit?entity=a&resource=b", "", 400, api.Invalid, "not both"},
+		{"the audit of the system and an entity", "GET", "/v1/namespaces/default/audit?entity=a&system=true", "", 400, api.Invalid, "not two of them"},
+		{"the audit of an action", "GET", "/v1/namespaces/default/audit?action=limits.putt", "", 400, api.Invalid, `did you mean "limits.put"`},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			w := s.do(t, test.method, test.target, test.body)

@@ -30,22 +30,24 @@ func (a *API) Routes() []admin.Route {
 }
 
 func (a *API) endpoints() []endpoint {
-	all := append(a.generalEndpoints(), observer{a.cfg.Activity, a.cfg.Now}.endpoints()...)
-	all = append(all, a.namespaceEndpoints()...)
-	all = append(all, a.purgeEndpoints()...)
+	all := append(a.generalEndpoints(), observer{a.cfg.Activity, a.cfg.Fleet}.endpoints()...)
+	all = append(all, fleetReader{a.cfg.Fleet}.endpoints()...)
+	all = append(all, namespaceEndpoints()...)
+	all = append(all, purgeEndpoints()...)
 	all = append(all, a.entityEndpoints()...)
+	all = append(all, finder{a.cfg.Sources, a.cfg.Activity}.endpoints()...)
 	all = append(all, a.limitsEndpoints()...)
-	all = append(all, a.disabledEndpoints()...)
-	all = append(all, balances{a.cfg.Buckets, a.cfg.Sources, a.cfg.Now}.endpoints()...)
+	all = append(all, switches{a.newNames()}.endpoints()...)
+	all = append(all, balances{a.cfg.Buckets, a.cfg.Sources}.endpoints()...)
 	all = append(all, newUsageReader(&a.cfg).endpoints()...)
-	return append(all, a.auditEndpoints()...)
+	return append(all, auditEndpoints(a.cfg.Status.Can.Audit)...)
 }
 
 func (a *API) generalEndpoints() []endpoint {
 	return []endpoint{
 		{
 			method: http.MethodGet, path: "/v1/status", role: admin.RoleRead, result: api.Status{},
-			summary: "Version and store of the service, and the principal of the request", run: a.status,
+			summary: "State of the replica that answers, what needs a person, and the principal of the request", run: a.status,
 		},
 		{
 			method: http.MethodGet, path: "/v1/openapi.json", role: admin.RoleRead,
@@ -64,5 +66,8 @@ func (a *API) status(c *call) (any, error) {
 	s := a.cfg.Status
 	p, _ := admin.PrincipalFrom(c.r.Context())
 	s.Principal, s.Role = p.Name, p.Role.String()
+	if a.cfg.Present != nil {
+		a.cfg.Present(c.ctx(), &s)
+	}
 	return s, nil
 }

@@ -40,10 +40,14 @@ func special(t reflect.Type) object {
 		return object{"description": "Tokens, with at most three decimals", "type": "number"}
 	case reflect.TypeFor[api.Level]():
 		return object{"enum": []api.Level{api.LevelSystem, api.LevelResource, api.LevelEntity, api.LevelNamespace}}
+	case reflect.TypeFor[api.EventKind]():
+		return object{"enum": []api.EventKind{api.EventStart, api.EventReload, api.EventRefused, api.EventOutage, api.EventRecovered, api.EventBudget, api.EventStop}}
 	case reflect.TypeFor[api.NamespaceState]():
 		return object{"enum": []api.NamespaceState{api.StateActive, api.StateDeleted, api.StatePurging, api.StatePurged}}
 	case reflect.TypeFor[api.Window]():
 		return object{"enum": []api.Window{api.Hour, api.Day, api.Month}}
+	case reflect.TypeFor[api.Excess]():
+		return object{"enum": []api.Excess{api.UpToCapacity, api.Beyond}}
 	case reflect.TypeFor[api.Result]():
 		return object{"enum": []api.Result{api.Created, api.Changed, api.Unchanged, api.Deleted, api.Repeated}}
 	}
@@ -84,6 +88,8 @@ func (s *schemas) typ(t reflect.Type, body bool) object {
 		return object{"type": "object", "additionalProperties": s.typ(t.Elem(), body)}
 	case kind == reflect.Bool:
 		return object{"type": "boolean"}
+	case kind == reflect.Float64:
+		return object{"type": "number"}
 	case t.ConvertibleTo(reflect.TypeFor[int64]()):
 		return object{"type": "integer"}
 	case kind == reflect.Struct:

@@ -6,6 +6,7 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -45,15 +46,17 @@ func newServer(t *testing.T, store controlapi.Store) *server {
 	denied := controlapi.NewTopCounter()
 	activity := controlapi.Activity{
 		Denied: denied, Busiest: controlapi.NewTopCounter(), Shadow: controlapi.NewTopCounter(), Since: time.Unix(1, 0),
-		Decided: func() map[string]int64 { return map[string]int64{"allowed": 7, "denied": 0} },
+		Decided:  func() map[string]int64 { return map[string]int64{"allowed": 7, "denied": 0} },
+		DeniedBy: func() map[string]int64 { return map[string]int64{"disabled": 2} },
 	}
 	inFile, err := limiter.NewBudgets(limiter.Budget{Limit: "l", Window: limiter.UsageDay, Tokens: 20})
 	if err != nil {
 		t.Fatal(err)
 	}
 	budgets := limiter.NewBudgetSet(map[limiter.Ref]*limiter.Budgets{limiter.SystemLimitsRef(): inFile})
-	sources := controlapi.Sources{Budgets: func() *limiter.BudgetSet { return budgets }}
-	a, err := controlapi.New(controlapi.Config{Sources: sources, Store: store, Buckets: buckets, Usage: usage, Now: time.Now, Status: api.Status{Version: "1", Store: "embedded", Can: can}, Activity: activity})
+	file := fileInForce(t)
+	sources := controlapi.Sources{Budgets: func() *limiter.BudgetSet { return budgets }, File: func() *controlapi.File { return file }}
+	a, err := controlapi.New(controlapi.Config{Sources: sources, Store: store, Buckets: buckets, Usage: usage, Now: time.Now, Status: api.Status{Version: "1", Store: "embedded", Can: can}, Activity: activity, Fleet: someFleet{}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -65,9 +68,30 @@ func newServer(t *testing.T, store controlapi.Store) *server {
 		s.tokens[role] = token
 		tokens = append(tokens, admin.Token{Name: role.String(), Role: role, Hash: hash})
 	}
-	access.SetTokens(tokens)
+	access.Set(admin.Credentials{Tokens: tokens})
 	s.control = admin.NewControl(admin.ControlConfig{Access: access, Explainer: new(admin.Explainer), Routes: a.Routes()})
 	return s
+}
+
+// someFleet is two replicas, of which one has a store and an aggregator.
+type someFleet struct{}
+
+func (someFleet) State(context.Context) *api.Fleet {
+	at, lag := time.Unix(1_800_000_000, 0).UTC(), 3.5
+	return &api.Fleet{
+		Time: at, StepSeconds: 10, Begin: at.Add(-10 * time.Second), Complete: at, Results: map[string][]int64{"allowed": {7, 1}, "denied": {0, 0}},
+		Replicas: []api.Replica{
+			{ID: "a", Started: at, Seen: at, Here: true, Ready: true, Decisions: 8},
+			{ID: "b", Started: at, Seen: at, Store: &api.StoreState{Type: "dynamodb", State: "available", Policy: "allow"}},
+		},
+		Events:     []api.Event{{Time: at, Replica: "a", Kind: api.EventStart, Text: "The service starts."}},
+		Aggregator: &api.Aggregator{State: api.AggregatorFailing, Text: "it fails: x", Do: "y", Processes: 1, Seen: at, LagSeconds: &lag, Problem: "x"},
+	}
+}
+
+// Top returns a row that tells what it was asked for.
+func (someFleet) Top(_ context.Context, by string, n int, f controlapi.TopFilter) []controlapi.TopRow {
+	return []controlapi.TopRow{{TopKey: controlapi.TopKey{Namespace: f.Namespace, Entity: by, Resource: f.Resource, Limit: f.Limit}, Events: int64(n), Amount: 1500}}
 }
 
 // inMemory is a store without a file.
@@ -78,12 +102,20 @@ func inMemory(t *testing.T) *embedded.Store {
 	return s
 }
 
-// as makes a request as a caller of a role. Headers are pairs.
+// newNamed are the paths of changes that refuse new names.
+var newNamed = regexp.MustCompile(`^/v1/namespaces/[^/]+/(entities|limits|disabled)/`)
+
+// as makes a request as a caller of a role. Names may be new, unless the target says otherwise. Headers are pairs.
 func (s *server) as(t *testing.T, role admin.Role, method, target, body string, headers ...string) *httptest.ResponseRecorder {
 	t.Helper()
 	var content io.Reader = http.NoBody
 	if body != "" {
 		content = strings.NewReader(body)
+	}
+	if changes := method == http.MethodPut || method == http.MethodDelete && strings.Contains(target, "/disabled/"); changes && !strings.Contains(target, "allowNew") && newNamed.MatchString(target) {
+		if target += "?allowNew=true"; strings.Count(target, "?") > 1 {
+			target = target[:strings.LastIndex(target, "?")] + "&allowNew=true"
+		}
 	}
 	r := httptest.NewRequestWithContext(t.Context(), method, target, content)
 	r.Header.Set("Authorization", "Bearer "+s.tokens[role])

@@ -1,8 +1,8 @@
 package controlapi
 
 import (
+	"cmp"
 	"net/http"
-	"strconv"
 	"time"
 
 	"github.com/ratelimit/ratelimit/pkg/admin"
@@ -13,7 +13,7 @@ import (
 // observer answers requests for the present activity of the service.
 type observer struct {
 	activity Activity
-	now      func() time.Time
+	fleet    Fleet // nil = not known
 }
 
 // topSize is the most items of a top without the parameter size.
@@ -26,44 +26,50 @@ func (a observer) endpoints() []endpoint {
 			query: []param{
 				{"by", "denied: the most denials; busiest: the most decisions that took or charged; shadow: the most denials if limits in shadow mode were in force. denied without it"},
 				{"namespace", "only of this namespace"},
+				{"entity", "only of this entity"},
 				{"resource", "only for this resource"},
 				{"limit", "only of limits of this name"},
 				{"size", "most items, 1 to 1000; 20 without it"},
+				{"fleet", "true: of all replicas, by the 20 that each other replica has reported last"},
 			},
-			summary: "List the entities with the most denials, or the most decisions, in the last minute on this replica", run: a.top,
+			summary: "List the entities with the most denials, or the most decisions, in the last minute on this replica, or on all", run: a.top,
 		},
 		{
 			method: http.MethodGet, path: "/v1/decisions", role: admin.RoleRead, result: api.Decisions{},
-			summary: "Count the descriptors that this replica has decided since its start, by result", run: a.decisions,
+			summary: "Count the descriptors that this replica has decided since its start, by result, and those denied by reason", run: a.decisions,
 		},
 	}
 }
 
 func (a observer) top(c *call) (any, error) {
-	by, size := api.TopDenied, topSize
-	counter := a.activity.Denied
-	switch text := c.query.Get("by"); text {
-	case "", api.TopDenied:
-	case api.TopBusiest:
-		by, counter = text, a.activity.Busiest
-	case api.TopShadow:
-		by, counter = text, a.activity.Shadow
-	default:
-		return nil, invalid("the parameter by is %.100q; it must be %s, %s or %s", text, api.TopDenied, api.TopBusiest, api.TopShadow)
-	}
-	if counter == nil {
+	by := cmp.Or(c.query.Get("by"), api.TopDenied)
+	counter, known := map[string]*TopCounter{api.TopDenied: a.activity.Denied, api.TopBusiest: a.activity.Busiest, api.TopShadow: a.activity.Shadow}[by]
+	switch {
+	case !known:
+		return nil, invalid("the parameter by is %.100q; it must be %s, %s or %s", by, api.TopDenied, api.TopBusiest, api.TopShadow)
+	case counter == nil:
 		return nil, errNoActivity()
 	}
-	if text := c.query.Get("size"); text != "" {
-		n, err := strconv.Atoi(text)
-		if err != nil || n < 1 || n > limiter.MaxPage {
-			return nil, invalid("the parameter size is %.100q; it must be 1 to %d", text, limiter.MaxPage)
-		}
-		size = n
+	size, err := c.size(limiter.MaxPage, topSize)
+	if err != nil {
+		return nil, err
 	}
-	rows := counter.Top(a.now(), size, TopFilter{
-		Namespace: c.query.Get("namespace"), Resource: c.query.Get("resource"), Limit: c.query.Get("limit"),
-	})
+	filter := TopFilter{Namespace: c.query.Get("namespace"), Entity: c.query.Get("entity"), Resource: c.query.Get("resource"), Limit: c.query.Get("limit")}
+	switch all, err := c.flag("fleet"); {
+	case err != nil:
+		return nil, err
+	case !all:
+		return topOf(by, counter.Top(c.now(), size, filter)), nil
+	case a.fleet == nil:
+		return nil, errNoActivity()
+	}
+	out := topOf(by, a.fleet.Top(c.r.Context(), by, size, filter))
+	out.Fleet = true
+	return out, nil
+}
+
+// topOf returns rows in the form of an answer.
+func topOf(by string, rows []TopRow) api.Top {
 	out := api.Top{By: by, Seconds: int(TopWindow / time.Second), Items: make([]api.TopRow, 0, len(rows))}
 	for _, r := range rows {
 		out.Items = append(out.Items, api.TopRow{
@@ -71,14 +77,18 @@ func (a observer) top(c *call) (any, error) {
 			Decisions: r.Events, Tokens: api.Tokens(r.Amount),
 		})
 	}
-	return out, nil
+	return out
 }
 
-func (a observer) decisions(*call) (any, error) {
+func (a observer) decisions(c *call) (any, error) {
 	if a.activity.Decided == nil {
 		return nil, errNoActivity()
 	}
-	return api.Decisions{Since: a.activity.Since.UTC(), Time: a.now().UTC(), Results: a.activity.Decided()}, nil
+	out := api.Decisions{Since: a.activity.Since.UTC(), Time: c.now().UTC(), Results: a.activity.Decided()}
+	if a.activity.DeniedBy != nil {
+		out.Denials = a.activity.DeniedBy()
+	}
+	return out, nil
 }
 
 func errNoActivity() error {

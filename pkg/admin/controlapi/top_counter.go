@@ -3,6 +3,7 @@ package controlapi
 import (
 	"cmp"
 	"hash/maphash"
+	"maps"
 	"slices"
 	"time"
 )
@@ -44,9 +45,21 @@ func (c *TopCounter) Add(now time.Time, k TopKey, amount int64) {
 	c.shards[hash%shards].add(at, hash, k, amount)
 }
 
-// TopFilter picks keys: of a namespace, a resource and a limit, where they are not "".
+// TopFilter picks keys: of a namespace, an entity, a resource and a limit, where they are not "".
 type TopFilter struct {
-	Namespace, Resource, Limit string
+	Namespace, Entity, Resource, Limit string
+}
+
+// Picks reports whether the filter picks a key.
+func (f *TopFilter) Picks(k *TopKey) bool {
+	return picks(f, k.Namespace, k.Entity, k.Resource, k.Limit)
+}
+
+func picks[T ~string | ~[]byte](f *TopFilter, namespace, entity, resource, limit T) bool {
+	return (f.Namespace == "" || string(namespace) == f.Namespace) &&
+		(f.Entity == "" || string(entity) == f.Entity) &&
+		(f.Resource == "" || string(resource) == f.Resource) &&
+		(f.Limit == "" || string(limit) == f.Limit)
 }
 
 // Top returns the rows of the picked keys with the most events, at most n, in order.
@@ -60,6 +73,21 @@ func (c *TopCounter) Top(now time.Time, n int, f TopFilter) []TopRow {
 	for i := range c.shards {
 		rows = append(rows, c.shards[i].read(at, rest, n, &f)...)
 	}
+	return first(rows, n)
+}
+
+// AddUp returns the rows of several counters with the most events, at most n, in order. Rows of a key are one.
+func AddUp(all []TopRow, n int) []TopRow {
+	sums := make(map[TopKey]TopRow, len(all))
+	for _, row := range all {
+		sum := sums[row.TopKey]
+		sums[row.TopKey] = TopRow{TopKey: row.TopKey, Events: plus(sum.Events, row.Events), Amount: plus(sum.Amount, row.Amount)}
+	}
+	return first(slices.Collect(maps.Values(sums)), n)
+}
+
+// first orders rows, the most events first, and returns at most n.
+func first(rows []TopRow, n int) []TopRow {
 	slices.SortFunc(rows, func(a, b TopRow) int {
 		return cmp.Or(cmp.Compare(b.Events, a.Events), cmp.Compare(b.Amount, a.Amount), a.compare(&b.TopKey))
 	})

@@ -121,18 +121,12 @@ type sum struct {
 func (t *table) read(sums map[uint64]sum, f *TopFilter, scaled func(int64) int64) {
 	for _, e := range t.heap {
 		events := scaled(e.events - e.before)
-		if events == 0 || !e.matches(f) {
+		if events == 0 || !picks(f, e.namespace, e.entity, e.resource, e.limit) {
 			continue
 		}
 		s := sums[e.hash]
 		sums[e.hash] = sum{e, s.events + events, plus(s.amount, scaled(e.amount))}
 	}
-}
-
-func (e *counted) matches(f *TopFilter) bool {
-	return (f.Namespace == "" || string(e.namespace) == f.Namespace) &&
-		(f.Resource == "" || string(e.resource) == f.Resource) &&
-		(f.Limit == "" || string(e.limit) == f.Limit)
 }
 
 // key returns the names, which are not used again.

@@ -57,7 +57,8 @@ func TestTopRefuses(t *testing.T) {
 		"?by=tokens":    `the parameter by is "tokens"; it must be denied, busiest or shadow`,
 		"?size=0":       `the parameter size is "0"; it must be 1 to 1000`,
 		"?size=many":    "it must be 1 to 1000",
-		"?entity=key/a": `unknown parameter "entity"`,
+		"?tenant=key/a": `unknown parameter "tenant"`,
+		"?fleet=all":    "the parameter fleet",
 	} {
 		w := s.must(t, http.StatusBadRequest, http.MethodGet, "/v1/top"+query, "")
 		if p := problemOf(t, w); p.Type != api.Invalid || !strings.Contains(p.Detail, want) {
@@ -73,7 +74,7 @@ func TestDecisions(t *testing.T) {
 	if err := json.Unmarshal(w.Body.Bytes(), &got); err != nil {
 		t.Fatal(err)
 	}
-	want := api.Decisions{Since: time.Unix(1, 0).UTC(), Time: got.Time, Results: map[string]int64{"allowed": 7, "denied": 0}}
+	want := api.Decisions{Since: time.Unix(1, 0).UTC(), Time: got.Time, Results: map[string]int64{"allowed": 7, "denied": 0}, Denials: map[string]int64{"disabled": 2}}
 	if diff := cmp.Diff(want, got); diff != "" || time.Since(got.Time) > time.Minute {
 		t.Errorf("at %v (-want +got)\n%s", got.Time, diff)
 	}
@@ -89,7 +90,7 @@ func TestNoActivity(t *testing.T) {
 	for _, r := range a.Routes() {
 		mux.Handle(r.Pattern, r.Handler)
 	}
-	for _, path := range []string{"/v1/top", "/v1/top?by=busiest", "/v1/decisions"} {
+	for _, path := range []string{"/v1/top", "/v1/top?by=busiest", "/v1/decisions", "/v1/fleet"} {
 		w := httptest.NewRecorder()
 		mux.ServeHTTP(w, httptest.NewRequestWithContext(t.Context(), http.MethodGet, path, http.NoBody))
 		if p := problemOf(t, w); p.Type != api.Unsupported || p.Status != http.StatusNotImplemented {

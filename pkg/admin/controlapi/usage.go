@@ -171,7 +171,7 @@ func (a usageReader) sum(c *call) (any, error) {
 }
 
 func summaryOf(w limiter.UsageWindow, s *limiter.UsageSummary) api.UsageSummary {
-	out := api.UsageSummary{Window: api.Window(w.String()), Snapshots: s.Snapshots, First: s.First, Last: s.Last, Limits: make(map[string]api.UsedTotal, len(s.Limits))}
+	out := api.UsageSummary{Window: api.Window(w.String()), Windows: s.Windows, First: s.First, Last: s.Last, Limits: make(map[string]api.UsedTotal, len(s.Limits))}
 	for _, l := range s.Limits {
 		out.Limits[l.Limit] = api.UsedTotal{Total: api.Tokens(l.Total), Average: api.Tokens(s.Average(l))}
 	}

@@ -42,7 +42,7 @@ func TestUsage(t *testing.T) {
 	}
 	for target, want := range map[string]api.UsageSummary{
 		usage + "/summary?window=day": {
-			Window: api.Day, Snapshots: 2, First: start, Last: start, Limits: map[string]api.UsedTotal{"l": {Total: 12_000, Average: 6000}},
+			Window: api.Day, Windows: 1, First: start, Last: start, Limits: map[string]api.UsedTotal{"l": {Total: 12_000, Average: 12_000}},
 		},
 		usage + "/summary?window=day&entity=none": {Window: api.Day, Limits: map[string]api.UsedTotal{}},
 	} {

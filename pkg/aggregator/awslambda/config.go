@@ -35,11 +35,13 @@ type Config struct {
 	Archive   aggregator.Archive                        // of audit events that expire; nil = none
 	Encode    func(*aggregator.Expired) ([]byte, error) // writes an event of the archive as a line; needed with Archive
 	Budgets   Budgets                                   // are compared with usage; nil = none
+	Reports   aggregator.Reports                        // are told how far the function is, by each of its instances; nil = none
+	ReportID  string                                    // of this instance in Reports: another one never has it; needed with Reports
 	Margin    time.Duration                             // how long before the end of its time a call stops to write; 0 = DefaultMargin
 	Logger    *slog.Logger                              // nil = none
 	Metrics   io.Writer                                 // a line for each call, in CloudWatch's embedded metric format; nil = none
 	Table     string                                    // whose records are taken, and dimension of the metrics; "" = those of any
-	Now       func() time.Time                          // clock of the metrics; nil = time.Now
+	Now       func() time.Time                          // clock of the metrics and the reports; nil = time.Now
 }
 
 // complete fills in the defaults.
@@ -49,6 +51,11 @@ func (cfg *Config) complete() error {
 	}
 	if cfg.Archive != nil && cfg.Encode == nil {
 		return fmt.Errorf("%w: an archive needs a form of its lines", limiter.ErrInvalid)
+	}
+	if cfg.Reports != nil {
+		if err := (&aggregator.Progress{ID: cfg.ReportID}).Check(); err != nil {
+			return err
+		}
 	}
 	if cfg.Windows == nil {
 		cfg.Windows = limiter.UsageWindows()

@@ -13,12 +13,16 @@ import (
 // relist is how long a list of the shards of the stream is good for.
 const relist = time.Hour
 
+// mostTell bounds the write of a report.
+const mostTell = time.Second
+
 // Function aggregates the records of its calls. Lambda makes one call at a time.
 type Function struct {
 	cfg Config
 
 	mu     sync.Mutex
 	listed time.Time // when the shards of the stream were listed; zero = never
+	told   time.Time // when the last report was written; zero = never
 }
 
 // New returns a function. Its error wraps limiter.ErrInvalid.
@@ -65,6 +69,9 @@ func (f *Function) Handle(ctx context.Context, e Event) (Response, error) {
 	written()
 	c.counts.Told = f.end(ctx)
 	c.report()
+	if failed == "" {
+		f.tell(ctx, c.newest)
+	}
 	return respond(string(failed)), nil
 }
 
@@ -79,6 +86,24 @@ func (f *Function) relist(ctx context.Context) {
 	f.listed = now
 	if _, err := f.cfg.Stream.Shards(ctx); err != nil {
 		f.cfg.Logger.WarnContext(ctx, "the shards of the stream cannot be listed", "error", err)
+	}
+}
+
+// tell reports that records up to a time are counted, at most once in aggregator.ReportEvery. Nothing waits for a report
+// that fails: a later call has another.
+func (f *Function) tell(ctx context.Context, upTo time.Time) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	now := f.cfg.Now()
+	if f.cfg.Reports == nil || upTo.IsZero() || !f.told.IsZero() && now.Sub(f.told) < aggregator.ReportEvery {
+		return
+	}
+	f.told = now
+	ctx, stop := context.WithTimeout(ctx, mostTell)
+	defer stop()
+	p := &aggregator.Progress{ID: f.cfg.ReportID, Function: true, Shards: 1, Behind: max(now.Sub(upTo), 0).Truncate(time.Millisecond)}
+	if err := f.cfg.Reports.Report(ctx, p); err != nil {
+		f.cfg.Logger.WarnContext(ctx, "the report of this aggregator could not be written: status and console do not show it", "error", err)
 	}
 }
 
