@@ -16,14 +16,15 @@ import (
 // Admin is the listener of administration: backup, restore, and changes of state.
 type Admin struct {
 	// Address is "unix:" and a path, relative to the working directory of the program,
-	// host:port, or AdminOff. "" = the socket admin.sock in the data directory; without
-	// one, in the run directory; default "".
+	// host:port, or AdminOff. Without a path the socket is admin.sock in the data directory;
+	// without one, in the run directory. It is there beside host:port, too. Default "".
 	Address string
-	TLS     TLS
+	TLS     TLS          // of host:port
 	Tokens  []AdminToken // which callers of host:port are let in; default none
+	Proxy   AdminProxy   // whose users are let in; default none
 }
 
-// AdminOff is the address that turns the listener off.
+// AdminOff is the address that turns administration off, the socket too.
 const AdminOff = "off"
 
 // AdminToken is a token that lets a caller in.
@@ -46,14 +47,25 @@ const (
 // Socket returns the path of a Unix socket that Address names.
 func (a *Admin) Socket() (path string, ok bool) { return strings.CutPrefix(a.Address, unixPrefix) }
 
+// TCP returns the host and port that Address names.
+func (a *Admin) TCP() (address string, ok bool) {
+	_, socket := a.Socket()
+	return a.Address, !socket && a.Address != "" && a.Address != AdminOff
+}
+
 // Check reports mistakes of the listener as a whole. A listener at host:port asks every caller for
 // a credential, and never lets the caller send it in plain text over a network.
 func (a *Admin) Check() error {
 	path, socket := a.Socket()
 	switch {
+	case a.Proxy.Enabled() && a.TLS.ClientCA == "":
+		return errors.New("proxy needs tls with client_ca: the authorities that the proxy's certificate is of")
 	case socket && path == "":
 		return fmt.Errorf("address %q needs a path, such as unix:/run/ratelimit/admin.sock", a.Address)
-	case socket || a.Address == "" || a.Address == AdminOff:
+	case socket:
+		return nil
+	}
+	if _, tcp := a.TCP(); !tcp {
 		return nil
 	}
 	host, _, err := net.SplitHostPort(a.Address)
@@ -78,11 +90,12 @@ func IsLoopback(host string) bool {
 func (a *Admin) schema() yamlcfg.Schema {
 	var tokens []yamlcfg.Entry[AdminToken]
 	return keys(
-		key("address", "the path is relative to the working directory", adminAddress(&a.Address)),
+		key("address", "a path, relative to the working directory, moves the socket; an address with a port is beside it", adminAddress(&a.Address)),
 		key("tls", "[TLS](#tls); required unless the address is a socket or loopback", yamlcfg.Confidential{Schema: a.TLS.schema()}),
 		key("tokens", "tokens by caller; an address with a port needs some, or `tls.client_ca`", yamlcfg.Confidential{Schema: yamlcfg.Dict[AdminToken]{Out: &tokens, What: "a token", Name: principalName, Item: func(t *AdminToken) yamlcfg.Schema {
-			return yamlcfg.Object{Needs: []string{"role", "hash"}, Keys: []yamlcfg.Key{key("role", "the role of the caller", yamlcfg.Enum(&t.Role, AdminRead, AdminOperate, AdminAdminister)), key("hash", "the hash that `ratelimit token` prints", tokenHash(&t.Hash))}}
+			return yamlcfg.Object{Needs: []string{"role", "hash"}, Keys: []yamlcfg.Key{key("role", "the role of the caller", adminRole(&t.Role)), key("hash", "the hash that `ratelimit token` prints", tokenHash(&t.Hash))}}
 		}}}),
+		key("proxy", "a proxy that logs users in: [Behind an OIDC proxy](console.md#behind-an-oidc-proxy)", a.Proxy.schema()),
 	).Then(func(n yamlcfg.Node, sound bool) {
 		for _, t := range tokens {
 			t.Value.Name = t.Name
@@ -104,13 +117,22 @@ func (a *Admin) schema() yamlcfg.Schema {
 // principalName refuses a name that the audit could not tell from another one. The error does not
 // repeat the name, as it may be a token by mistake.
 func principalName(name string) error {
-	if name == "socket" || name[0] == '"' {
-		return errors.New(`a token must not be called socket, as callers of the Unix socket are, nor begin with a quote`)
+	if name == "socket" || strings.HasPrefix(name, "socket:") || strings.HasPrefix(name, proxyPrincipal) || strings.HasPrefix(name, "table:") || name[0] == '"' {
+		return errors.New(`a token must not be called socket, nor begin with "socket:", "proxy:" or "table:", as callers of the Unix socket, users of a proxy and commands on a table do, nor begin with a quote`)
 	}
-	if !utf8.ValidString(name) || strings.ContainsFunc(name, func(r rune) bool { return !unicode.IsPrint(r) }) {
+	if !prints(name) {
 		return errors.New("the name of a token must be of printable characters and spaces: it stands in logs and in the audit")
 	}
 	return nil
+}
+
+// prints reports whether a text is of printable characters and spaces.
+func prints(text string) bool {
+	return utf8.ValidString(text) && !strings.ContainsFunc(text, func(r rune) bool { return !unicode.IsPrint(r) })
+}
+
+func adminRole(out *AdminRole) yamlcfg.Schema {
+	return yamlcfg.Enum(out, AdminRead, AdminOperate, AdminAdminister)
 }
 
 func adminAddress(out *string) yamlcfg.Schema {

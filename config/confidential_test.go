@@ -43,15 +43,24 @@ func confidentialPlaces() map[string]string {
 		"webhook.url":      "budgets: {webhook: {url: VALUE}}\n",
 		"webhook.key":      "budgets: {webhook: {url: 'http://a/b', key: VALUE}}\n",
 	}
+	places["store.valkey"] = "store: {valkey: VALUE}\n"
+	for _, key := range []string{"addresses", "username", "password_file", "sentinel_username", "sentinel_password_file", "table", "tls"} {
+		places["store.valkey."+key] = "store: {valkey: {" + key + ": VALUE}}\n"
+	}
+	for _, key := range []string{"ca", "cert", "key", "name"} {
+		places["store.valkey.tls."+key] = "store: {valkey: {tls: {" + key + ": VALUE}}}\n"
+	}
 	for _, listener := range []string{"grpc", "http", "admin"} {
 		places["server."+listener+".tls"] = "server: {" + listener + ": {tls: VALUE}}\n"
 	}
 	for _, key := range []string{"cert", "key", "client_ca", "client_name"} {
 		places["tls."+key] = "server: {grpc: {tls: {" + key + ": VALUE}}}\n"
 	}
-	places["xds.tls"] = "xds: {address: 'a:1', tls: VALUE}\n"
-	for _, key := range []string{"ca", "cert", "key", "name"} {
-		places["xds.tls."+key] = "xds: {address: 'a:1', tls: {" + key + ": VALUE}}\n"
+	for _, of := range []string{"xds", "mirror"} {
+		places[of+".tls"] = of + ": {address: 'a:1', tls: VALUE}\n"
+		for _, key := range []string{"ca", "cert", "key", "name"} {
+			places[of+".tls."+key] = of + ": {address: 'a:1', tls: {" + key + ": VALUE}}\n"
+		}
 	}
 	places["server.admin.tokens"] = "server: {admin: {tokens: VALUE}}\n"
 	places["server.admin.tokens.*.role"] = "server: {admin: {tokens: {me: {role: VALUE}}}}\n"
@@ -139,7 +148,7 @@ func TestFilesThatAreNoneAreNotRepeated(t *testing.T) {
 // TestConfidentialPlacesAreComplete finds keys whose names look like those of secrets and for which
 // confidentialPlaces has no document.
 func TestConfidentialPlacesAreComplete(t *testing.T) {
-	secret := regexp.MustCompile(`^(reservation|webhook|.*\b(tls|webhook|keys?|tokens?|secrets?|passwords?|credentials?|client_ca)|(tls|key|token|webhook)\..*)(\..*|$)`)
+	secret := regexp.MustCompile(`^(reservation|webhook|.*\b(tls|webhook|keys?|tokens?|secrets?|(sentinel_)?passwords?(_file)?|credentials?|client_ca)|(tls|key|token|webhook)\..*)(\..*|$)`)
 	places := confidentialPlaces()
 	found := 0
 	for _, key := range schemaKeys() {

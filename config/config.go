@@ -8,6 +8,8 @@ import (
 	"github.com/ratelimit/ratelimit/pkg/descriptor"
 	"github.com/ratelimit/ratelimit/pkg/dynamo"
 	"github.com/ratelimit/ratelimit/pkg/limiter"
+	"github.com/ratelimit/ratelimit/pkg/rls"
+	"github.com/ratelimit/ratelimit/pkg/valkey"
 )
 
 // Config is a configuration that can be used. It comes from [Load] or [Parse].
@@ -18,11 +20,14 @@ type Config struct {
 	Headers    Headers
 	Envoyproxy Envoyproxy
 	XDS        XDS
+	Mirror     Mirror
 	Cache      Cache
 	Audit      Audit
 
 	Reservation Reservation
 	Budgets     Budgets
+
+	Tracing Tracing // no key of the file sets it
 
 	Drain time.Duration // how long to answer on after SIGTERM while not ready, 0 to 1h; default 10s
 	Log   Log
@@ -32,10 +37,11 @@ type Config struct {
 	Rules       *descriptor.Rules // of all domains, compiled
 	Body        descriptor.Body   // of denials, where a domain has no other
 
-	Warnings yamlcfg.Problems // legal settings that are probably mistakes, sorted
-	Note     string           // what the limits admit, of the first one that may surprise; "" = none does
-	Files    []string         // every file read, in order; the configuration itself first, if it is one
-	Hash     string           // SHA-256 over the names and contents of Files, in hexadecimal
+	Warnings  yamlcfg.Problems // legal settings that are probably mistakes, sorted
+	Limitador bool             // a file of limitador is among Files
+	Note      string           // what the limits admit, of the first one that may surprise; "" = none does
+	Files     []string         // every file read, in order; the configuration itself first, if it is one
+	Hash      string           // SHA-256 over the names and contents of Files, in hexadecimal
 
 	// The state of the files behind the Config. Later changes of the Config do not change it.
 	settings []setting
@@ -58,10 +64,13 @@ func (c *Config) startSettings() []setting {
 		{path: "server.grpc", value: c.Server.GRPC},
 		{path: "server.http", value: c.Server.HTTP},
 		{path: "server.metrics", value: c.Server.Metrics},
+		{path: "server.statsd", value: c.Server.Statsd},
+		{path: "server.debug", value: c.Server.Debug},
 		{path: "server.admin.address", value: c.Server.Admin.Address},
 		{path: "server.admin.tls", value: c.Server.Admin.TLS},
 		{path: "store", value: c.Store},
 		{path: "xds", value: c.XDS},
+		{path: "mirror", value: c.Mirror},
 		{path: "decision.timeout", value: c.Decision.Timeout},
 		{path: "cache", value: c.Cache},
 		{path: "audit", value: c.Audit},
@@ -88,6 +97,19 @@ func (c *Config) remember(r *yamlcfg.Report) {
 // Config.Static.
 type Decision struct {
 	Timeout time.Duration // for the store to answer, 1ms to 1m; default 15ms
+}
+
+// Tracing is the part about traces of a start with the settings of another service, beside the variables of
+// OpenTelemetry. The zero value changes nothing.
+type Tracing struct {
+	Off      bool   // there are none, whatever those variables say
+	On       bool   // there are some, at the collector of those variables or the usual one
+	Endpoint string // URL of the collector; "" = that of those variables
+	Protocol string // grpc or http/protobuf; "" = that of those variables, or grpc
+	// Service, Namespace and Instance are service.name, service.namespace and service.instance.id; "" = those of the
+	// variables.
+	Service, Namespace, Instance string
+	Share                        string // of the calls that are sampled, "0" to "1"; "" = that of the variables
 }
 
 // Cache is the cache of resolved limits.
@@ -140,14 +162,18 @@ func defaults() *Config {
 	return &Config{
 		Server: Server{
 			GRPC: GRPC{Address: "0.0.0.0:8081", MaxConnectionAge: 30 * time.Minute, MaxInFlight: 65_536},
-			HTTP: HTTP{Address: "127.0.0.1:8080"}, Metrics: Metrics{Path: "/metrics"},
+			HTTP: HTTP{Address: "127.0.0.1:8080"}, Metrics: Metrics{Path: "/metrics"}, Statsd: Statsd{Protocol: StatsdTCP, Interval: 10 * time.Second},
+			Admin: Admin{Proxy: AdminProxy{Header: "X-Auth-Request-Email", GroupsHeader: "X-Auth-Request-Groups"}},
 		},
 		Store: Store{
 			Type:     StoreEmbedded,
 			DynamoDB: DynamoDB{Table: "ratelimit", MaxClockOffset: dynamo.DefaultMaxClockOffset},
+			Valkey:   Valkey{Table: valkey.DefaultName, OnLoss: LossRefuse, Usage: true, Durability: DurableServer},
 		},
 		XDS:         XDS{Node: "ratelimit", Retry: time.Second, MaxRetry: time.Minute, MaxMessage: 64 << 20},
+		Mirror:      Mirror{Timeout: time.Second},
 		Decision:    Decision{Timeout: 15 * time.Millisecond},
+		Envoyproxy:  Envoyproxy{FileOptions: rls.FileOptions{Near: 800}},
 		Headers:     Headers{RetryAfter: true, XRateLimit: true},
 		Cache:       Cache{TTL: time.Minute},
 		Audit:       Audit{Retention: limiter.AuditRetention},

@@ -52,15 +52,23 @@ func (dom *domain) envoyFile() yamlcfg.Schema {
 }
 
 // includedSchema is an included file. The file has a list of domains, or one domain at its root,
-// with rules or with the descriptors of envoyproxy/ratelimit.
-type includedSchema struct{ out *[]domain }
+// with rules or with the descriptors of envoyproxy/ratelimit. Or it is a list, the limits of limitador.
+type includedSchema struct {
+	out    *[]domain
+	limits bool // it is a file of limits, which may be none
+}
 
-func (s includedSchema) Decode(n yamlcfg.Node) {
+func (s *includedSchema) Decode(n yamlcfg.Node) {
 	switch {
 	case n.Empty():
+	case isLimitFile(n):
+		s.limits = true
+		var limits []callLimit
+		limitFile(&limits).Decode(n)
+		*s.out = callLimitsOf(limits, nil)
 	case !n.IsMapping():
 		n.Hide() // it may be any file that was named by mistake
-		n.Failf("must be a mapping: {domains: […]}, or just one domain with its rules; not %s", n.Describe())
+		n.Failf("must be a mapping: {domains: […]}, or just one domain with its rules, or the limits of limitador: [{namespace, max_value, seconds}]; not %s", n.Describe())
 	case n.Has("descriptors"):
 		s.one((*domain).envoyFile, n)
 	case n.Has("domains"):
@@ -70,12 +78,12 @@ func (s includedSchema) Decode(n yamlcfg.Node) {
 	}
 }
 
-func (s includedSchema) one(schema func(*domain) yamlcfg.Schema, n yamlcfg.Node) {
+func (s *includedSchema) one(schema func(*domain) yamlcfg.Schema, n yamlcfg.Node) {
 	*s.out = make([]domain, 1)
 	schema(&(*s.out)[0]).Decode(n)
 }
 
 // Shape describes the forms of the file.
-func (s includedSchema) Shape() *yamlcfg.Shape {
-	return &yamlcfg.Shape{AnyOf: []*yamlcfg.Shape{domains(s.out).Shape(), new(domain).envoyFile().Shape()}}
+func (s *includedSchema) Shape() *yamlcfg.Shape {
+	return &yamlcfg.Shape{AnyOf: []*yamlcfg.Shape{domains(s.out).Shape(), new(domain).envoyFile().Shape(), limitFile(new([]callLimit)).Shape()}}
 }

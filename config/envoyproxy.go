@@ -15,6 +15,7 @@ import (
 type Envoyproxy struct {
 	rls.FileOptions
 
+	NeedsDomain  bool // without a domain in force the service is not healthy
 	MergeDomains bool // files with one domain are one list of descriptors
 }
 
@@ -32,6 +33,8 @@ func (e *Envoyproxy) schema() yamlcfg.Schema {
 			yamlcfg.As("own", rls.OwnMetadata), yamlcfg.As("none", rls.NoMetadata), yamlcfg.As("rules", rls.RulesMetadata))),
 		key("shadow_mode", "admits all calls; statuses have the codes of enforced limits", yamlcfg.Bool(&e.Shadow)),
 		key("quota_mode", "each descriptor is one of `quota_mode`; one without a limit is not over", yamlcfg.Bool(&e.Quota)),
+		key("near_limit", "the part of a limit from which hits count as near it, in metrics", yamlcfg.Thousandths(&e.Near, 1, 1000)),
+		key("needs_domain", "`/healthcheck` and the health of `ratelimit` over gRPC fail while no domain is in force", yamlcfg.Bool(&e.NeedsDomain)),
 		key("merge_domains", "files with the same domain are one list of descriptors", yamlcfg.Bool(&e.MergeDomains)),
 	)
 }

@@ -36,6 +36,7 @@ func (f *file) schema() yamlcfg.Schema {
 		key("headers", "[headers](headers.md) of an answer, in any order; `[]` = none", headers(&c.Headers, &f.openAI)),
 		key("envoyproxy", "settings for [files of envoyproxy/ratelimit](#files-of-envoyproxyratelimit)", c.Envoyproxy.schema()),
 		key("xds", "a control plane that hands out rules: [Rules from a control plane](#rules-from-a-control-plane)", c.XDS.schema()),
+		key("mirror", "another service that is asked too, to [compare its answers](how-to/drop-in.md#switch): its address, or a mapping", c.Mirror.schema()),
 		key("include", "[more files](#several-files) with domains", yamlcfg.List[include]{Out: &f.includes, Item: (*include).schema}),
 		key("plans", "limits by names for rules, `limits: paid` or `limits: \"{plan}\"`", yamlcfg.Dict[level]{Out: &f.plans, What: "a plan", Item: (*level).plan}),
 		key("limits", "limits by level", f.limits.schema()),
@@ -44,7 +45,7 @@ func (f *file) schema() yamlcfg.Schema {
 		key("prices", "[prices](#prices) of tokens by model, for amounts that are `price`", yamlcfg.Dict[price]{Out: &f.prices, What: "a model", Item: (*price).schema}),
 		key("body", "body of denials: [Bodies of denials](#bodies-of-denials)", body(&c.Body)),
 		key("domains", "the domains", domains(&f.domains)),
-		key("cache", "resolved limits of `dynamodb`", keys(key("ttl", "how long they are cached; changes come sooner", yamlcfg.Duration(&c.Cache.TTL, time.Second, day)))),
+		key("cache", "resolved limits of `dynamodb` and `valkey`", keys(key("ttl", "how long they are cached; changes come sooner", yamlcfg.Duration(&c.Cache.TTL, time.Second, day)))),
 		key("audit", "changes by operators; a store in memory keeps none", keys(key("retention", "how long an event is kept. In a table it holds for new events, by their `ttl`", yamlcfg.Duration(&c.Audit.Retention, day, 3650*day)))),
 		key("reservation", "ids of reservations: [LLM gateways](llm-gateways.md)", reservation(&c.Reservation.TTL, &f.sealing)),
 		key("budgets", "events of [budgets](#budgets), which stand on their limits", budgets(&f.webhook)),
@@ -71,6 +72,8 @@ func (s mainSchema) Decode(n yamlcfg.Node) {
 		n.Hide()
 	}
 	switch {
+	case isLimitFile(n):
+		n.Failf("is a list, as the limits of a limitador file, not a configuration: %s", includeHint)
 	case n.Has("descriptors"):
 		n.Failf("is a file of envoyproxy/ratelimit, not a configuration: %s", includeHint)
 	case n.Has("domain") && n.Has("rules") && !n.Has("domains"):

@@ -32,6 +32,9 @@ type HTTP struct {
 	Hosts   []string
 	Refunds bool // /json gives tokens back; default false
 	Charges bool // /json charges tokens, into debt; default false
+
+	// Counters has /counters list the counters of limitador files, with values of requests; default false.
+	Counters bool
 }
 
 // TLS names files in PEM form, relative to the working directory of the program.
@@ -101,6 +104,7 @@ func (h *HTTP) schema() yamlcfg.Schema {
 		key("hosts", "host names of requests, beside `localhost` and IP addresses; `/healthz` and `/readyz` take any", yamlcfg.Names(&h.Hosts)),
 		key("refunds", "`/json` refunds tokens, by `isNegativeHits`", yamlcfg.Bool(&h.Refunds)),
 		key("charges", "`/json` charges tokens, by rules with `overdraw`", yamlcfg.Bool(&h.Charges)),
+		key("counters", "`/counters` lists counters of limitador files, with values of requests", yamlcfg.Bool(&h.Counters)),
 	)
 }
 

@@ -162,7 +162,7 @@ func load(fsys fs.FS, main string, data []byte, o Options) loaded {
 	}
 	for _, s := range found.sources {
 		l.cfg.Files = append(l.cfg.Files, s.name)
-		f.domains = append(f.domains, included(r, s)...)
+		f.include(r, s)
 	}
 	f.finish(r)
 	if o.budgets && !own {
@@ -170,7 +170,7 @@ func load(fsys fs.FS, main string, data []byte, o Options) loaded {
 			r.Warn(i.at, "is not read: this configuration has no files beside it; budgets in that file are not watched")
 		}
 	}
-	if r.Sound() && len(f.domains) == 0 && f.cfg.XDS.Address == "" && (data == nil || o.budgets) {
+	if r.Sound() && len(f.domains) == 0 && f.cfg.XDS.Address == "" && !f.cfg.Limitador && (data == nil || o.budgets) {
 		f.checkEmpty(self.name, r, o)
 	}
 	l.problems = r.All()
@@ -214,15 +214,16 @@ func decode(r *yamlcfg.Report, s source, scope string, root yamlcfg.Schema) {
 	}
 }
 
-// included returns the domains of an included file. The file has a list of domains, or one domain
-// at its root, with rules or with the descriptors of envoyproxy/ratelimit.
-func included(r *yamlcfg.Report, s source) []domain {
+// include adds the domains of an included file.
+func (f *file) include(r *yamlcfg.Report, s source) {
 	var found []domain
-	decode(r, s, s.name+":", includedSchema{&found})
+	schema := includedSchema{out: &found}
+	decode(r, s, s.name+":", &schema)
 	for i := range found {
 		found[i].spec.Overdraw = s.overdraw
 	}
-	return found
+	f.domains = append(f.domains, found...)
+	f.cfg.Limitador = f.cfg.Limitador || schema.limits // which may be none
 }
 
 // allIncludes returns the includes of the file and of the options, as absolute paths or relative to

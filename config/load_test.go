@@ -30,11 +30,13 @@ func defaults() config.Config {
 	return config.Config{
 		Server: config.Server{
 			GRPC: config.GRPC{Address: "0.0.0.0:8081", MaxConnectionAge: 30 * time.Minute, MaxInFlight: 65_536},
-			HTTP: config.HTTP{Address: "127.0.0.1:8080"}, Metrics: config.Metrics{Path: "/metrics"},
+			HTTP: config.HTTP{Address: "127.0.0.1:8080"}, Metrics: config.Metrics{Path: "/metrics"}, Statsd: config.Statsd{Protocol: config.StatsdTCP, Interval: 10 * time.Second},
+			Admin: config.Admin{Proxy: config.AdminProxy{Header: "X-Auth-Request-Email", GroupsHeader: "X-Auth-Request-Groups"}},
 		},
 		Store: config.Store{
 			Type:     config.StoreEmbedded,
 			DynamoDB: config.DynamoDB{Table: "ratelimit", MaxClockOffset: 5 * time.Minute},
+			Valkey:   config.Valkey{Table: "ratelimit", OnLoss: config.LossRefuse, Usage: true, Durability: config.DurableServer},
 		},
 		Decision: config.Decision{Timeout: 15 * time.Millisecond},
 		Headers:  config.Headers{RetryAfter: true, XRateLimit: true},
@@ -128,10 +130,16 @@ func TestEverySetting(t *testing.T) {
 server:
   grpc: {address: ":1", tls: {cert: c, key: k, client_ca: ca}, max_connection_age: 0s, max_connections: 5, max_in_flight: 7}
   http: {address: "[::1]:0", tls: {cert: c2, key: k2}, pprof: true}
+  statsd: {address: "s:1", protocol: udp, interval: 1s, tags: {a: b}}
+  debug: {address: ":6070"}
+  admin: {address: "[::1]:9", tls: {cert: c3, key: k3, client_ca: a3}, proxy: {certificate: p.q, header: X-U, groups_header: X-G, role: read, users: {u: operate}, groups: {g: administer}}}
 store:
   type: dynamodb
   embedded: {data: /var/lib/ratelimit, max_buckets: 1_000}
   dynamodb: {table: t_1, region: r, endpoint: "http://localhost:8000", create_table: true, max_clock_offset: 1m}
+  valkey:
+    {addresses: ["a:1", "b:2"], master: m, database: 3, table: t, create: true, on_loss: recreate, durability: replica, usage: false, username: u, password_file: p,
+     sentinel_username: su, sentinel_password_file: sp, tls: {ca: a, cert: c, key: k, name: n}}
 decision: {timeout: 1s, on_unavailable: local, local: {share: 0.25}}
 headers: [x-ratelimit]
 unmatched: deny
@@ -143,12 +151,19 @@ log: {level: debug, format: json}
 	want := config.Config{
 		Server: config.Server{
 			GRPC: config.GRPC{Address: ":1", TLS: config.TLS{Cert: "c", Key: "k", ClientCA: "ca"}, MaxConnections: 5, MaxInFlight: 7},
-			HTTP: config.HTTP{Address: "[::1]:0", TLS: config.TLS{Cert: "c2", Key: "k2"}, PProf: true}, Metrics: config.Metrics{Path: "/metrics"},
+			HTTP: config.HTTP{Address: "[::1]:0", TLS: config.TLS{Cert: "c2", Key: "k2"}, PProf: true}, Metrics: config.Metrics{Path: "/metrics"}, Statsd: config.Statsd{Address: "s:1", Protocol: config.StatsdUDP, Interval: time.Second, Tags: map[string]string{"a": "b"}}, Debug: config.Debug{Address: ":6070"},
+			Admin: config.Admin{Address: "[::1]:9", TLS: config.TLS{Cert: "c3", Key: "k3", ClientCA: "a3"}, Proxy: config.AdminProxy{
+				Certificate: "p.q", Header: "X-U", GroupsHeader: "X-G", Role: config.AdminRead, Users: map[string]config.AdminRole{"u": config.AdminOperate}, Groups: map[string]config.AdminRole{"g": config.AdminAdminister},
+			}},
 		},
 		Store: config.Store{
 			Type:     config.StoreDynamoDB,
 			Embedded: config.Embedded{Data: "/var/lib/ratelimit", MaxBuckets: 1000},
 			DynamoDB: config.DynamoDB{Table: "t_1", Region: "r", Endpoint: "http://localhost:8000", CreateTable: true, MaxClockOffset: time.Minute},
+			Valkey: config.Valkey{
+				Addresses: []string{"a:1", "b:2"}, Master: "m", Database: 3, Table: "t", Create: true, OnLoss: config.LossRecreate, Durability: config.DurableReplica, Username: "u", PasswordFile: "p",
+				SentinelUsername: "su", SentinelPasswordFile: "sp", TLS: config.ClientTLS{Enabled: true, CA: "a", Cert: "c", Key: "k", Name: "n"},
+			},
 		},
 		Decision:    config.Decision{Timeout: time.Second},
 		Headers:     config.Headers{XRateLimit: true},
@@ -276,6 +291,34 @@ func TestInFlightNeedsAnEnd(t *testing.T) {
 		warned := strings.Contains(c.Warnings.Error(), "domains[0]."+test.warned+".consume.slots: counts requests in flight, and no rule ends one")
 		if warned != (test.warned != "") {
 			t.Errorf("%s, %s: warnings\n%v", test.limits, test.more, c.Warnings)
+		}
+	}
+}
+
+// A budget has no usage of its own. A rule that consumes it by itself is warned of.
+func TestBudgetsConsumedByThemselves(t *testing.T) {
+	const file = `
+limits: {system: {tokens: 9/minute, tokens.month: {quota: 5/month}, tokens.day: 5/day, tokens_month: {quota: 5/month}}}
+domains: [{domain: a, rules: [{match: {a: "*"}, entity: "{a}", resource: r, consume: {%s: 1}}]}]
+`
+	for limit, warned := range map[string]bool{"tokens": false, "tokens.month": true, "tokens.day": false, "tokens_month": false} {
+		c := parse(t, fmt.Sprintf(file, limit))
+		if got := strings.Contains(c.Warnings.Error(), "is a quota with the name of a budget of tokens"); got != warned {
+			t.Errorf("%s: warned %t, want %t: %v", limit, got, warned, c.Warnings)
+		}
+	}
+}
+
+// A budget holds at least what a call takes of its limit.
+func TestBudgetsThatHoldLess(t *testing.T) {
+	const file = `
+limits: {system: {usd: 90_000_000/hour, usd.month: {quota: 10 USD/month}, usd.day: 5/day}}
+domains: [{domain: a, rules: [{match: {a: "*"}, entity: "{a}", resource: r, consume: {usd: %d}}]}]
+`
+	for amount, warned := range map[int]bool{10_000_000: false, 10_000_001: true} {
+		c := parse(t, fmt.Sprintf(file, amount))
+		if got := strings.Contains(c.Warnings.Error(), `limits.system."usd.month" holds 10000000: such a request can never pass`); got != warned || strings.Contains(c.Warnings.Error(), "usd.day") {
+			t.Errorf("%d: warned %t, want %t: %v", amount, got, warned, c.Warnings)
 		}
 	}
 }

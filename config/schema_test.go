@@ -25,7 +25,7 @@ func schemaShapes() map[string]*yamlcfg.Shape {
 		}
 	}
 	(&file{cfg: defaults()}).schema().Shape().Walk("", add)
-	includedSchema{new([]domain)}.Shape().Walk("", add)
+	(&includedSchema{out: new([]domain)}).Shape().Walk("", add)
 	return keys
 }
 

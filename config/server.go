@@ -17,6 +17,15 @@ type Server struct {
 	Admin Admin
 	// Metrics is a listener for metrics alone, beside those of HTTP.
 	Metrics Metrics
+	// Statsd gets metrics of envoyproxy/ratelimit.
+	Statsd Statsd
+	// Debug is a listener for /rlconfig and /stats.
+	Debug Debug
+}
+
+// Debug is a listener that shows the limits in force and counters, as envoyproxy/ratelimit has it.
+type Debug struct {
+	Address string // host:port; "" = there is none
 }
 
 // Metrics is a listener for metrics alone.
@@ -55,6 +64,10 @@ func (s *Server) schema() yamlcfg.Schema {
 		key("grpc", "the Rate Limit Service", s.GRPC.schema()),
 		key("http", "`/json`, `/v1/explain`, `/metrics`, `/healthz`, `/readyz`: [The HTTP side](#the-http-side)", s.HTTP.schema()),
 		key("metrics", "a listener for metrics alone, beside `/metrics` of HTTP", s.Metrics.schema()),
+		key("statsd", "a StatsD server that gets the [metrics of envoyproxy/ratelimit](metrics.md#names-of-envoyproxyratelimit)", s.Statsd.schema()),
+		key("debug", "a listener for `/rlconfig`, the limits in force, and `/stats`", yamlcfg.Object{Title: "server.debug", Needs: []string{"address"}, Keys: []yamlcfg.Key{
+			key("address", "as of gRPC", yamlcfg.Address(&s.Debug.Address)),
+		}}),
 		key("admin", "backup, restore, changes of state: [Administration](#administration)", s.Admin.schema()),
 	)
 }
@@ -66,8 +79,11 @@ func (s *Server) check(r *yamlcfg.Report) {
 	if s.Metrics.Address != "" {
 		all = append(all, listener{"server.metrics.address", s.Metrics.Address})
 	}
-	if _, socket := s.Admin.Socket(); !socket && s.Admin.Address != AdminOff && s.Admin.Address != "" {
-		all = append(all, listener{"server.admin.address", s.Admin.Address})
+	if s.Debug.Address != "" {
+		all = append(all, listener{"server.debug.address", s.Debug.Address})
+	}
+	if address, tcp := s.Admin.TCP(); tcp {
+		all = append(all, listener{"server.admin.address", address})
 	}
 	for i, l := range all {
 		for _, earlier := range all[:i] {

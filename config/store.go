@@ -16,6 +16,7 @@ type Store struct {
 	Type     StoreType
 	Embedded Embedded
 	DynamoDB DynamoDB
+	Valkey   Valkey
 }
 
 // StoreType is the kind of a store.
@@ -25,6 +26,7 @@ type StoreType string
 const (
 	StoreEmbedded StoreType = "embedded"
 	StoreDynamoDB StoreType = "dynamodb"
+	StoreValkey   StoreType = "valkey"
 )
 
 // Embedded is the store for one node.
@@ -36,12 +38,13 @@ type Embedded struct {
 
 func (s *Store) schema() yamlcfg.Schema {
 	return keys(
-		key("type", "in the program, or [a table of a fleet](#a-fleet-on-dynamodb)", yamlcfg.Enum(&s.Type, StoreEmbedded, StoreDynamoDB)),
+		key("type", "in the program, or a table of a fleet: [on DynamoDB](#a-fleet-on-dynamodb), or [on Valkey or Redis](valkey.md)", yamlcfg.Enum(&s.Type, StoreEmbedded, StoreDynamoDB, StoreValkey)),
 		key("embedded", "the embedded store", keys(
 			key("data", "[directory](#a-data-directory) for buckets, stored limits, entities, audit and usage, relative to the working directory; `\"\"` = memory only", yamlcfg.Text(&s.Embedded.Data)),
-			key("max_buckets", "a full bucket counts as none; beyond it new keys [share buckets](#memory). With `dynamodb`, of those under `local`", yamlcfg.Integer(&s.Embedded.MaxBuckets, 1, 1_000_000_000)),
+			key("max_buckets", "a full bucket counts as none; beyond it new keys [share buckets](#memory). With another store, of those under `local`", yamlcfg.Integer(&s.Embedded.MaxBuckets, 1, 1_000_000_000)),
 		)),
 		key("dynamodb", "the DynamoDB store", s.DynamoDB.schema()),
+		key("valkey", "the [store on a Valkey or Redis server](valkey.md); no problem repeats a value of it", yamlcfg.Confidential{Schema: s.Valkey.schema()}),
 	)
 }
 

@@ -13,7 +13,7 @@ func TestNamesOfTokens(t *testing.T) {
 	hash := "sha256:" + strings.Repeat("ab", 32)
 	for name, want := range map[string]string{
 		`ci`: "", `"team a/ci"`: "", `"oper\nator"`: "printable", `"\e[31m"`: "printable", `"a\u202eb"`: "printable",
-		`socket`: "must not be called socket", `'"socket"'`: "nor begin with a quote", `""`: "must not be empty",
+		`socket`: "must not be called socket", `"socket:ada"`: `nor begin with "socket:"`, `"proxy:ada"`: `"proxy:"`, `"table:ada"`: `or "table:"`, `proxy`: "", `'"socket"'`: "nor begin with a quote", `""`: "must not be empty",
 	} {
 		text := "server: {admin: {address: 'localhost:9000', tokens: {? " + name + " : {role: read, hash: '" + hash + "'}}}}\n"
 		_, err := config.Parse("", []byte(text), nil)

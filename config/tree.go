@@ -2,6 +2,7 @@ package config
 
 import (
 	"math"
+	"strings"
 
 	"github.com/ratelimit/ratelimit/config/yamlcfg"
 	"github.com/ratelimit/ratelimit/pkg/descriptor"
@@ -38,6 +39,9 @@ func branch(out *descriptor.TreeSpec, levels int) yamlcfg.Schema {
 		key("descriptors", "the next entry", tree(&out.Children, levels-1)),
 	}}.Then(func(n yamlcfg.Node, sound bool) {
 		out.Path = n.Path()
+		if strings.Contains(out.Key, "*") {
+			n.Warn(n.Where(), "has a '*' in its key, which stands for itself here; put it into the value")
+		}
 		if !sound {
 			n.Unsound[out.Path] = true
 		}

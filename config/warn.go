@@ -2,6 +2,7 @@ package config
 
 import (
 	"fmt"
+	"iter"
 	"slices"
 	"strconv"
 	"strings"
@@ -15,6 +16,7 @@ import (
 // - domains without rules.
 // - limits that hold less than is consumed.
 // - limits in flight, where no rule ends a request.
+// - budgets that are consumed by themselves.
 // - parents without limits.
 // - long periods that look like budgets.
 // - headers that are never sent.
@@ -25,6 +27,7 @@ func (f *file) warnings(r *yamlcfg.Report, specs []descriptor.DomainSpec) {
 	w.unresolved()
 	w.amounts()
 	w.endless(specs)
+	w.uncounted()
 	w.parents()
 	w.firstPeriod()
 	for _, l := range append(f.limits.all(), f.plans...) {
@@ -44,16 +47,21 @@ func (f *file) warnings(r *yamlcfg.Report, specs []descriptor.DomainSpec) {
 	if s := f.cfg.Store; s.Type != StoreEmbedded && s.Embedded.Data != "" {
 		r.Warn(r.Find("store.embedded.data"), "is not used: the store is %s", s.Type)
 	}
+	if s := f.cfg.Store; f.cfg.Budgets.Set.Len() > 0 && s.Type == StoreValkey && !s.Valkey.Usage {
+		r.Warn(r.Find("limits"), "have budgets, which are not watched with store.valkey.usage: false")
+	}
 	_, typed := r.Place("store.type")
-	if at, ok := r.Place("store.dynamodb"); ok && !typed && f.cfg.Store.Type == StoreEmbedded {
-		r.Warn(at, "is used with store.type: dynamodb, or --store dynamodb, only: without them buckets are in the program itself")
+	for _, kind := range []StoreType{StoreDynamoDB, StoreValkey} {
+		if at, ok := r.Place("store." + string(kind)); ok && !typed && f.cfg.Store.Type == StoreEmbedded {
+			r.Warn(at, "is used with store.type: %[1]s, or --store %[1]s, only: without them buckets are in the program itself", kind)
+		}
 	}
 }
 
 // ruleless warns of domains that limit nothing.
 func (w *warner) ruleless(specs []descriptor.DomainSpec) {
 	for i := range specs {
-		if s := &specs[i]; len(s.Rules) == 0 && len(s.Tree) == 0 && !s.DenyUnknown {
+		if s := &specs[i]; len(s.Rules) == 0 && len(s.Tree) == 0 && len(s.Limits) == 0 && !s.DenyUnknown {
 			w.Warn(w.Find(s.Path), "the domain %s has no rules: nothing in it is limited", s.Domain)
 		}
 	}
@@ -65,13 +73,35 @@ func (w *warner) endless(specs []descriptor.DomainSpec) {
 	if slices.ContainsFunc(specs, func(s descriptor.DomainSpec) bool { return slices.ContainsFunc(s.Rules, ends) }) {
 		return
 	}
-	for _, t := range w.takes {
-		for _, c := range t.Consume {
-			for _, h := range w.file.holders(t, c.Limit) {
-				if n := h.Value.limits.Find(c.Limit); n >= 0 && h.Value.limits.At(n).IsInFlight() {
-					w.Warn(w.Find(yamlcfg.Join(t.amounts, c.Limit)), "counts requests in flight, and no rule ends one: each counts until its max_time is over; "+
-						"add a rule such as {match: {reservation_id: \"*\"}, end: true}")
-					return
+	for path, l := range w.held() {
+		if l.IsInFlight() {
+			w.Warn(w.Find(path), "counts requests in flight, and no rule ends one: each counts until its max_time is over; "+
+				"add a rule such as {match: {reservation_id: \"*\"}, end: true}")
+			return
+		}
+	}
+}
+
+// uncounted warns of a consumed quota that has no usage: its name is that of a budget.
+func (w *warner) uncounted() {
+	for path, l := range w.held() {
+		if of := l.BudgetOf(); of != "" {
+			w.Warn(w.Find(path), "is a quota with the name of a budget of %s, so that usage and reports leave it out; name it otherwise, such as %s",
+				of, strings.ReplaceAll(l.Name, ".", "_"))
+			return
+		}
+	}
+}
+
+// held returns the limits of the file that rules consume, each with the path of the consumption.
+func (w *warner) held() iter.Seq2[string, limiter.Limit] {
+	return func(yield func(string, limiter.Limit) bool) {
+		for _, t := range w.takes {
+			for _, c := range t.Consume {
+				for _, h := range w.file.holders(t, c.Limit) {
+					if n := h.Value.limits.Find(c.Limit); n >= 0 && !yield(yamlcfg.Join(t.amounts, c.Limit), h.Value.limits.At(n)) {
+						return
+					}
 				}
 			}
 		}

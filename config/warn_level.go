@@ -77,16 +77,24 @@ func (w *warner) amount(t taking) {
 		if c.Estimate != nil {
 			least = c.Constant + c.Estimate.Min
 		}
-		for _, h := range w.file.holders(t, c.Limit) {
-			limits := h.Value.limits
-			n := limits.Find(c.Limit)
-			if n < 0 || limits.Unlimited(n) || limits.At(n).AdmitsNothing() || least <= limits.At(n).Capacity*limiter.Milli {
-				continue
-			}
-			w.Warn(w.Find(yamlcfg.Join(t.amounts, c.Limit)), "takes %s or more of %s, and %s holds %d: such a request can never pass; take less, or raise burst there",
-				yamlcfg.Decimal(least), c.Limit, yamlcfg.Join(h.Path, c.Limit), limits.At(n).Capacity)
-			break
+		w.holdsLess(t, c.Limit, c.Limit, least)
+		for unit := limiter.CalendarHour; unit <= limiter.CalendarMonth; unit++ {
+			w.holdsLess(t, c.Limit, c.Limit+"."+unit.String(), least)
 		}
+	}
+}
+
+// holdsLess warns where a limit that a take consumes, or its budget, holds less than the take's least amount.
+func (w *warner) holdsLess(t taking, consumed, name string, least int64) {
+	for _, h := range w.file.holders(t, name) {
+		limits := h.Value.limits
+		n := limits.Find(name)
+		if n < 0 || limits.Unlimited(n) || limits.At(n).AdmitsNothing() || least <= limits.At(n).Capacity*limiter.Milli || name != consumed && limits.At(n).BudgetOf() == "" {
+			continue
+		}
+		w.Warn(w.Find(yamlcfg.Join(t.amounts, consumed)), "takes %s or more of %s, and %s holds %d: such a request can never pass; take less, or raise burst there",
+			yamlcfg.Decimal(least), consumed, yamlcfg.Join(h.Path, name), limits.At(n).Capacity)
+		return
 	}
 }
 

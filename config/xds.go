@@ -12,21 +12,12 @@ type XDS struct {
 	Node     string            // the id of this service there; default "ratelimit"
 	Metadata map[string]string // of the node
 	Headers  map[string]string // of the stream, which may be secrets
-	TLS      XDSTLS
+	TLS      ClientTLS
 	// Early answers calls before there are rules, as unavailable; default false: nothing listens until then.
 	Early      bool
 	Retry      time.Duration // first pause after a lost connection, 100ms to 1h; default 1s
 	MaxRetry   time.Duration // longest pause, 100ms to 1h; default 60s
 	MaxMessage int           // bytes of an answer, 64 KiB to 1 GiB; default 64 MiB
-}
-
-// XDSTLS names files in PEM form, which are read again for each connection.
-type XDSTLS struct {
-	Enabled bool
-	CA      string // authorities of the control plane; "" = those of the system
-	Cert    string // of this service; "" = it shows none
-	Key     string
-	Name    string // in the certificate of the control plane; "" = the host of the address
 }
 
 func (x *XDS) schema() yamlcfg.Schema {
@@ -39,7 +30,7 @@ func (x *XDS) schema() yamlcfg.Schema {
 		key("node", "id of this service there, by which the control plane chooses its rules", yamlcfg.Name(&x.Node)),
 		key("metadata", "metadata of the node", pairs(&metadata, "metadata")),
 		key("headers", "headers of the stream", yamlcfg.Confidential{Schema: pairs(&headers, "a header")}),
-		key("tls", "TLS to the control plane; its files are read again for each connection", yamlcfg.Confidential{Schema: x.TLS.schema()}),
+		key("tls", "TLS to the control plane; its files are read again for each connection", yamlcfg.Confidential{Schema: x.TLS.schema("xds.tls", "the control plane")}),
 		key("early", "answers calls as unavailable before there are rules; without it nothing listens until then", yamlcfg.Bool(&x.Early)),
 		key("retry", "first pause after a lost connection; it doubles up to `max_retry`", yamlcfg.Duration(&x.Retry, 100*time.Millisecond, time.Hour)),
 		key("max_retry", "longest pause", yamlcfg.Duration(&x.MaxRetry, 100*time.Millisecond, time.Hour)),
@@ -48,19 +39,6 @@ func (x *XDS) schema() yamlcfg.Schema {
 		x.Metadata, x.Headers = mapOf(metadata), mapOf(headers)
 		if n.Given("tls") {
 			x.TLS.Enabled = true
-		}
-	})
-}
-
-func (t *XDSTLS) schema() yamlcfg.Schema {
-	return yamlcfg.Object{Title: "xds.tls", Keys: []yamlcfg.Key{
-		key("ca", "authorities of the control plane, in place of those of the system", yamlcfg.Name(&t.CA)),
-		key("cert", "certificate of this service", yamlcfg.Name(&t.Cert)),
-		key("key", "its private key", yamlcfg.Name(&t.Key)),
-		key("name", "name in the certificate of the control plane, in place of the host of `address`", yamlcfg.Name(&t.Name)),
-	}}.Then(func(n yamlcfg.Node, _ bool) {
-		if (t.Cert == "") != (t.Key == "") {
-			n.Failf("needs both cert and key, or neither")
 		}
 	})
 }

@@ -74,9 +74,6 @@ func TestAdminTokens(t *testing.T) {
 	if code, stdout, stderr := output(t, "explain", "--server", server, "shop", "user=ada"); code != 0 || !strings.Contains(stdout, "users") {
 		t.Errorf("explain: exit code %d\n%s%s", code, stdout, stderr)
 	}
-	if _, err := os.Lstat(filepath.Join(data, "admin.sock")); err == nil {
-		t.Error("there is a socket beside the address that was named")
-	}
 	if log := r.log.String(); strings.Contains(log, top) || !strings.Contains(log, "principal=top role=administer") || strings.Contains(log, "principal=dash") {
 		t.Errorf("the log has a token or a read, or lacks a principal:\n%s", log)
 	}
@@ -89,6 +86,58 @@ func TestAdminTokens(t *testing.T) {
 		code, _, stderr := output(t, "backup", "--server", server, "-o", to)
 		return code == 1 && strings.Contains(stderr, "401")
 	})
+}
+
+// The socket is beside an address on TCP, with TLS too: commands on the machine need neither a token
+// nor an address. The word off turns off both.
+func TestAdminSocketBesideTCP(t *testing.T) {
+	run := t.TempDir()
+	t.Setenv(server.RunDirVariable, filepath.Join(run, "ratelimit"))
+	token, hash := newTokenPair(t)
+	id := programtest.NewIdentity(t, t.TempDir(), "server")
+	file := programtest.WriteFile(t, "c.yaml", adminConfig(fmt.Sprintf("address: '127.0.0.1:0', tls: {cert: %q, key: %q}, tokens: {top: {role: read, hash: %q}}", id.Cert, id.Key, hash)))
+	data := filepath.Join(t.TempDir(), "data")
+	for name, test := range map[string]struct{ serve, find []string }{
+		"in the data directory": {[]string{"--data", data}, []string{"--config", file, "--data", data}},
+		"in the run directory":  {nil, []string{"--config", file}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := start(t, append([]string{"--config", file}, test.serve...)...)
+			remote := r.adminURL(t)
+			if code, stdout, stderr := output(t, append([]string{"status"}, test.find...)...); code != 0 || !strings.Contains(stdout, "socket") {
+				t.Errorf("over the socket: exit code %d\n%s%s", code, stdout, stderr)
+			}
+			t.Setenv(cli.TokenVariable, token)
+			if code, stdout, stderr := output(t, "status", "--server", remote, "--ca", id.Cert); code != 0 || !strings.Contains(stdout, "top") {
+				t.Errorf("over TCP: exit code %d\n%s%s", code, stdout, stderr)
+			}
+			r.end(t)
+		})
+	}
+	off := start(t, "--config", file, "--admin-address", "off")
+	off.remaining(t, "ada")
+	if code, _, stderr := output(t, "status"); code != command.ExitSilence || !strings.Contains(stderr, "no running service was found") {
+		t.Errorf("off: exit code %d\n%s", code, stderr)
+	}
+}
+
+// An address that another process has ends the start, and leaves no socket behind.
+func TestAdminAddressInUse(t *testing.T) {
+	taken, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = taken.Close() }()
+	_, hash := newTokenPair(t)
+	file := programtest.WriteFile(t, "c.yaml", adminConfig(fmt.Sprintf("address: %q, tokens: {top: {role: read, hash: %q}}", taken.Addr(), hash)))
+	data := filepath.Join(t.TempDir(), "data")
+	code, _, stderr := output(t, "serve", "--config", file, "--data", data, "--grpc-address", "127.0.0.1:0", "--http-address", "127.0.0.1:0")
+	if code != command.ExitFailure || !strings.Contains(stderr, "server.admin.address, or --admin-address: ") {
+		t.Errorf("exit code %d\n%s", code, stderr)
+	}
+	if _, err := os.Lstat(filepath.Join(data, server.SocketName)); err == nil {
+		t.Error("the socket is there")
+	}
 }
 
 // replaceFile replaces a file as a whole.

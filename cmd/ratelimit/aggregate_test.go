@@ -17,6 +17,7 @@ import (
 	"github.com/ratelimit/ratelimit/internal/server"
 	"github.com/ratelimit/ratelimit/pkg/aggregator"
 	"github.com/ratelimit/ratelimit/test/kit/dynamotest"
+	"github.com/ratelimit/ratelimit/test/kit/proctest"
 	"github.com/ratelimit/ratelimit/test/kit/programtest"
 )
 
@@ -68,7 +69,7 @@ func TestAggregateRefuses(t *testing.T) {
 
 // aggregating is a `ratelimit aggregate` that runs.
 type aggregating struct {
-	log   *programtest.LogBuffer
+	log   *proctest.LogBuffer
 	stop  func()
 	ended chan int
 }
@@ -78,7 +79,7 @@ func aggregate(t *testing.T, file string, args ...string) *aggregating {
 	t.Helper()
 	ctx, stop := context.WithCancel(t.Context())
 	t.Cleanup(stop)
-	a := &aggregating{log: new(programtest.LogBuffer), stop: stop, ended: make(chan int, 1)}
+	a := &aggregating{log: new(proctest.LogBuffer), stop: stop, ended: make(chan int, 1)}
 	go func() {
 		a.ended <- run(ctx, append([]string{"aggregate", "-c", file, "--http-address", "127.0.0.1:0", "--flush", "100ms"}, args...), io.Discard, a.log)
 	}()

@@ -81,7 +81,7 @@ func newAudited(t *testing.T) *audited {
 	a := &audited{server: dynamotest.Start(t), table: dynamotest.TableName(t)}
 	a.service = start(t, "--config", programtest.WriteFile(t, "c.yaml", onTable(a.server.URL, a.table, "100/minute")))
 	for _, args := range [][]string{
-		{"set", "limits", "--resource", "gpt-4", "rpm=60/minute"},
+		{"set", "limits", "--resource", "gpt-4", "rpm=60/minute", "--allow-new"},
 		{"set", "limits", "--resource", "gpt-4", "rpm=90/minute", "tpd=5/day", "--allow-new"},
 		{"delete", "limits", "--resource", "gpt-4", "--yes"},
 	} {

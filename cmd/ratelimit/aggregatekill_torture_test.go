@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/ratelimit/ratelimit/test/kit/dynamotest"
+	"github.com/ratelimit/ratelimit/test/kit/proctest"
 	"github.com/ratelimit/ratelimit/test/kit/programtest"
 )
 
@@ -29,7 +30,7 @@ type consumer struct {
 // consume starts an aggregator.
 func consume(t *testing.T, program, file string) *consumer {
 	t.Helper()
-	log := new(programtest.LogBuffer)
+	log := new(proctest.LogBuffer)
 	cmd := exec.CommandContext(t.Context(), program, "aggregate", "-c", file, "--http-address", "127.0.0.1:0", "--flush", "500ms")
 	cmd.Env = []string{"AWS_REGION=eu-central-1", "AWS_ACCESS_KEY_ID=local", "AWS_SECRET_ACCESS_KEY=local"}
 	cmd.Stderr = log

@@ -128,7 +128,11 @@ func testLambdaCounts(t *testing.T, program string) {
 			t.Errorf("7 requests, and the usage is\n%s", list)
 		}
 	}
-	role.wantAllowed(t, "DescribeTable", "GetItem", "UpdateItem")
+	role.wantAllowed(t, "DescribeTable", "GetItem", "UpdateItem", "PutItem")
+	eventually(t, "the function in the status of the service", func() bool {
+		_, status, _ := output(t, "status", "--server", service.adminURL(t))
+		return strings.Contains(status, "\naggregator:     up to date")
+	})
 	if failed := function.failures(t, shard, nil); len(failed) != 0 {
 		t.Errorf("at the end of a window: %q", failed)
 	}

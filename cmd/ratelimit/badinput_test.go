@@ -91,7 +91,7 @@ func (o *operated) stored(t *testing.T) string {
 func TestBadRequests(t *testing.T) {
 	o := startOperated(t)
 	o.must(t, "set", "entity", "here", "--name", "here")
-	o.must(t, "set", "limits", "--resource", "r", "rpm=5/day")
+	o.must(t, "set", "limits", "--resource", "r", "rpm=5/day", "--allow-new")
 	const ns = "/v1/namespaces/default"
 	before := o.stored(t)
 	for _, test := range []struct {
@@ -152,7 +152,7 @@ func TestBadRequests(t *testing.T) {
 func TestBadCommands(t *testing.T) {
 	o := startOperated(t)
 	o.must(t, "set", "entity", "here")
-	o.must(t, "set", "limits", "--resource", "r", "rpm=5/day")
+	o.must(t, "set", "limits", "--resource", "r", "rpm=5/day", "--allow-new")
 	half := programtest.WriteFile(t, "half.yaml", "manifest: m\nentities: {a: {name: a}}\nlimits: {resources: {r: {rpm: 9/day}, s: {rpm: 5/fortnight}}}\n")
 	cut := programtest.WriteFile(t, "cut.yaml", "manifest: m\nentities: {a: {name: a}\n")
 	before := o.stored(t)

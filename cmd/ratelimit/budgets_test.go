@@ -17,6 +17,7 @@ import (
 	"github.com/ratelimit/ratelimit/internal/server"
 	"github.com/ratelimit/ratelimit/test/kit/dynamotest"
 	"github.com/ratelimit/ratelimit/test/kit/programtest"
+	"github.com/ratelimit/ratelimit/test/kit/valkeytest"
 )
 
 // alarms is a receiver of a webhook whose first calls fail.
@@ -158,4 +159,39 @@ func TestBudgetsOfAFleet(t *testing.T) {
 		receiver.wants(t, fmt.Sprint("life ", life), "user/ada rpm month 100% of 10", "user/ada rpm month 80% of 10", "user/ada rpm month 95% of 10",
 			"user/eve rpm month 80% of 5")
 	}
+}
+
+// Two services on one server call the webhook once for each threshold: also for usage that they report when they end.
+func TestBudgetsOfServicesOnOneServer(t *testing.T) {
+	of, receiver := valkeytest.Start(t), newAlarms(t, 1)
+	text := receiver.config(t, onServer(of.Address, "", "100/day"), "100/day")
+	file := programtest.WriteFile(t, "c.yaml", text)
+	a, b := start(t, "--config", file), start(t, "--config", file)
+	a.store(t)
+	for range 4 {
+		a.ask(t, "ada")
+		b.ask(t, "ada")
+		b.ask(t, "eve")
+	}
+	first := []string{"user/ada rpm month 80% of 10", "user/eve rpm month 80% of 5"}
+	eventually(t, "two events", func() bool { return receiver.accepted() >= len(first) })
+	receiver.wants(t, "while they run", first...)
+	a.ask(t, "ada")
+	b.ask(t, "ada")
+	b.ask(t, "eve")
+	a.end(t)
+	b.end(t)
+	receiver.wants(t, "at the end", "user/ada rpm month 100% of 10", "user/ada rpm month 80% of 10", "user/ada rpm month 95% of 10",
+		"user/eve rpm month 100% of 5", "user/eve rpm month 80% of 5", "user/eve rpm month 95% of 5")
+	logs := a.log.String() + b.log.String()
+	if n := strings.Count(logs, "a budget is used to a threshold"); n != 6 || strings.Contains(logs, receiver.URL) {
+		t.Errorf("%d events in the logs:\n%s", n, logs)
+	}
+}
+
+// accepted returns the number of events that were accepted.
+func (a *alarms) accepted() int {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return len(a.got)
 }

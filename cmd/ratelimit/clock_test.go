@@ -13,6 +13,7 @@ import (
 	"github.com/ratelimit/ratelimit/pkg/dynamo"
 	"github.com/ratelimit/ratelimit/pkg/limiter"
 	"github.com/ratelimit/ratelimit/test/kit/clocktest"
+	"github.com/ratelimit/ratelimit/test/kit/proctest"
 	"github.com/ratelimit/ratelimit/test/kit/programtest"
 )
 
@@ -52,7 +53,7 @@ func (m *sleeper) wake() {
 // openSleeper builds a replica on a machine.
 func openSleeper(t *testing.T, m *sleeper, client dynamo.Client, text string) replica {
 	t.Helper()
-	log := new(programtest.LogBuffer)
+	log := new(proctest.LogBuffer)
 	s, err := server.NewOn(t.Context(), programtest.Parsed(t, text), slog.New(slog.NewTextHandler(log, nil)), func(s *server.Service, ctx context.Context) error {
 		s.Clocks = limiter.NewClocks(m.now)
 		return s.UseTable(ctx, client, nil)

@@ -37,7 +37,7 @@ func TestContextPrecedence(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(dir, "secret"), []byte("t"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	asks("used.sock")
+	asks("context used: no service answers at ")
 	t.Setenv(cli.ContextVariable, "variable")
 	asks("variable.sock")
 	t.Setenv(cli.ServerVariable, socket("env.sock"))
@@ -83,4 +83,31 @@ func TestContextMistakes(t *testing.T) {
 	if code, _, stderr := output(t, "context", "current"); code != command.ExitFailure || !strings.Contains(stderr, "no context is in use") {
 		t.Errorf("current: exit code %d, %s", code, stderr)
 	}
+}
+
+// A context is changed by the flags that are given, and made with a server.
+func TestContextSet(t *testing.T) {
+	dir := t.TempDir()
+	t.Setenv("XDG_CONFIG_HOME", dir)
+	t.Chdir(dir)
+	run := func(code int, want string, args ...string) {
+		t.Helper()
+		got, stdout, stderr := output(t, append([]string{"context"}, args...)...)
+		if got != code || !strings.Contains(stdout+stderr, want) {
+			t.Errorf("%v: exit code %d, %s%s; want %d, %s", args, got, stdout, stderr, code, want)
+		}
+	}
+	run(0, "context prod saved", "set", "prod", "--server", "https://a:1", "--ca", "ca.pem", "--token-env", "T", "--use")
+	run(0, "prod", "current")
+	run(command.ExitUsage, `did you mean "prod"?; a new one needs --server`, "set", "prdo", "--ca", "x")
+	run(0, "context prod saved", "set", "prod", "--server", "https://b:2", "--token-file", "t")
+	run(0, `"server": "https://b:2",
+    "ca": "`+filepath.Join(dir, "ca.pem")+`",
+    "token_file": "`+filepath.Join(dir, "t")+`"
+  }`, "list", "-o", "json")
+	run(0, "", "set", "prod", "--ca=", "--namespace", "shop")
+	run(0, `"server": "https://b:2",
+    "namespace": "shop",
+    "token_file"`, "list", "-o", "json")
+	run(command.ExitUsage, "cert and key belong together", "set", "prod", "--cert", "c")
 }

@@ -18,8 +18,9 @@ import (
 	"github.com/ratelimit/ratelimit/test/kit/xdstest"
 )
 
-// The program starts with the variables of Envoy Gateway's Deployment, verbatim but for files and addresses: it
-// follows the control plane by mutual TLS, answers by TLS before there are rules, and has the rules at once.
+// The program starts with the variables of Envoy Gateway's Deployment, verbatim but for files, addresses and
+// the directory of buckets. It follows the control plane by mutual TLS, answers by TLS before there are rules, and has
+// the rules at once.
 func TestStartsAsEnvoyGatewayStartsIt(t *testing.T) {
 	dir := t.TempDir()
 	own, plane := programtest.NewIdentity(t, dir, "own"), programtest.NewIdentity(t, dir, "plane")
@@ -32,7 +33,7 @@ func TestStartsAsEnvoyGatewayStartsIt(t *testing.T) {
 		"CONFIG_TYPE": "GRPC_XDS_SOTW", "CONFIG_GRPC_XDS_SERVER_URL": p.Address, "CONFIG_GRPC_XDS_NODE_ID": xdstest.Node, "CONFIG_GRPC_XDS_SERVER_USE_TLS": "true",
 		"CONFIG_GRPC_XDS_CLIENT_TLS_CERT": own.Cert, "CONFIG_GRPC_XDS_CLIENT_TLS_KEY": own.Key, "CONFIG_GRPC_XDS_SERVER_TLS_CACERT": plane.Cert,
 		"GRPC_SERVER_USE_TLS": "true", "GRPC_SERVER_TLS_CERT": own.Cert, "GRPC_SERVER_TLS_KEY": own.Key, "GRPC_SERVER_TLS_CA_CERT": plane.Cert, "FORCE_START_WITHOUT_INITIAL_CONFIG": "true",
-		"REDIS_SOCKET_TYPE": "tcp", "REDIS_URL": "redis:6379", "USE_PROMETHEUS": "true", "PROMETHEUS_ADDR": "127.0.0.1:0", "PROMETHEUS_MAPPER_YAML": "/etc/statsd-exporter/conf.yaml",
+		"REDIS_SOCKET_TYPE": "tcp", "REDIS_URL": "redis:6379", "RATELIMIT_DATA": t.TempDir(), "USE_PROMETHEUS": "true", "PROMETHEUS_ADDR": "127.0.0.1:0", "PROMETHEUS_MAPPER_YAML": "/etc/statsd-exporter/conf.yaml",
 	})
 	d.serves()
 	conn, err := grpc.NewClient(d.grpc, grpc.WithTransportCredentials(credentials.NewTLS(&tls.Config{MinVersion: tls.VersionTLS13, RootCAs: own.Pool})))

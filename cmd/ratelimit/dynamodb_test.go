@@ -15,6 +15,7 @@ import (
 	"github.com/ratelimit/ratelimit/pkg/limiter"
 	"github.com/ratelimit/ratelimit/test/kit/dynamofake"
 	"github.com/ratelimit/ratelimit/test/kit/dynamotest"
+	"github.com/ratelimit/ratelimit/test/kit/proctest"
 	"github.com/ratelimit/ratelimit/test/kit/programtest"
 )
 
@@ -135,7 +136,7 @@ func TestServeWithoutItsTable(t *testing.T) {
 }
 
 func TestServeWithoutDynamoDB(t *testing.T) {
-	log := new(programtest.LogBuffer)
+	log := new(proctest.LogBuffer)
 	ctx, cancel := context.WithCancelCause(t.Context())
 	code := make(chan int, 1)
 	go func() {

@@ -16,13 +16,14 @@ import (
 	"time"
 
 	"github.com/ratelimit/ratelimit/internal/command"
+	"github.com/ratelimit/ratelimit/test/kit/proctest"
 	"github.com/ratelimit/ratelimit/test/kit/programtest"
 )
 
 // drop is the program as a manifest of envoyproxy/ratelimit starts it.
 type drop struct {
 	t          *testing.T
-	log        *programtest.LogBuffer
+	log        *proctest.LogBuffer
 	http, grpc string // addresses
 	greeting   chan string
 }
@@ -30,7 +31,7 @@ type drop struct {
 // startAs starts the program with variables and arguments, and does not wait for it.
 func startAs(t *testing.T, variables map[string]string, args ...string) *drop {
 	t.Helper()
-	d := &drop{t: t, log: new(programtest.LogBuffer), greeting: make(chan string, 1)}
+	d := &drop{t: t, log: new(proctest.LogBuffer), greeting: make(chan string, 1)}
 	all := map[string]string{"HOST": "127.0.0.1", "PORT": "0", "GRPC_HOST": "127.0.0.1", "GRPC_PORT": "0"}
 	maps.Copy(all, variables)
 	for name, value := range all {
@@ -132,8 +133,8 @@ func TestStartsAsEnvoyproxyRatelimit(t *testing.T) {
 			d := startAs(t, map[string]string{
 				"RUNTIME_ROOT":         ruleFiles(t, map[string]string{"ratelimit/config/a.yaml": oneAnHour("a"), "ratelimit/config/below/without-ending": oneAnHour("b"), "ratelimit/config/..data": oneAnHour("hidden")}),
 				"RUNTIME_SUBDIRECTORY": "ratelimit", "RUNTIME_WATCH_ROOT": "false", "RUNTIME_IGNOREDOTFILES": "true", "LOG_LEVEL": "debug", "LOG_FORMAT": "json",
-				"REDIS_SOCKET_TYPE": "tcp", "REDIS_URL": "redis:6379", "USE_STATSD": "false", "USE_PROMETHEUS": "true", "PROMETHEUS_ADDR": "127.0.0.1:0",
-				"LIMIT_RESPONSE_HEADERS_ENABLED": "true", "EXTRA_TAGS": "a:b",
+				"BACKEND_TYPE": "memcache", "MEMCACHE_HOST_PORT": "memcached:11211", "USE_STATSD": "false", "USE_PROMETHEUS": "true", "PROMETHEUS_ADDR": "127.0.0.1:0",
+				"LIMIT_RESPONSE_HEADERS_ENABLED": "true", "PROMETHEUS_MAPPER_YAML": "m.yaml",
 			}, args...)
 			d.serves()
 			for domain, want := range map[string][]int{"a": {200, 429}, "b": {200, 429}, "hidden": {200, 200}} {
@@ -153,7 +154,7 @@ func TestStartsAsEnvoyproxyRatelimit(t *testing.T) {
 			if code, text := d.get(metrics[1], "/metrics", ""); code != 200 || !strings.Contains(text, hits) {
 				t.Errorf("metrics: got %d without %s", code, hits)
 			}
-			for _, want := range []string{"a Redis or Memcached is set, and this program uses none", `"variable":"REDIS_URL"`, `"names":["EXTRA_TAGS"]`} {
+			for _, want := range []string{"a Redis or Memcached is set, and buckets are in this process all the same", `"setting":"MEMCACHE_HOST_PORT"`, `"names":["PROMETHEUS_MAPPER_YAML"]`} {
 				if !strings.Contains(d.log.String(), want) {
 					t.Errorf("the log has no %q: %s", want, d.log)
 				}

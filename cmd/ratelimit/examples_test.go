@@ -38,12 +38,14 @@ func TestExampleOfTheTable(t *testing.T) {
 }
 
 func TestExamplesOfFleets(t *testing.T) {
-	for _, file := range []string{"examples/dynamodb/ratelimit.yaml", "scripts/dashboard/fleet.yaml"} {
+	for file, want := range map[string]config.StoreType{
+		"examples/dynamodb/ratelimit.yaml": config.StoreDynamoDB, "scripts/dashboard/fleet.yaml": config.StoreDynamoDB, "examples/valkey/ratelimit.yaml": config.StoreValkey,
+	} {
 		cfg, err := config.Load("../../"+file, config.Options{})
 		if err != nil {
 			t.Fatal(err)
 		}
-		if cfg.Store.Type != config.StoreDynamoDB || len(cfg.Warnings) > 0 {
+		if cfg.Store.Type != want || len(cfg.Warnings) > 0 {
 			t.Errorf("%s: store %s, warnings %v", file, cfg.Store.Type, cfg.Warnings)
 		}
 	}

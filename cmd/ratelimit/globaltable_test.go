@@ -12,6 +12,7 @@ import (
 
 	"github.com/ratelimit/ratelimit/pkg/limiter"
 	"github.com/ratelimit/ratelimit/test/kit/dynamofake"
+	"github.com/ratelimit/ratelimit/test/kit/proctest"
 	"github.com/ratelimit/ratelimit/test/kit/programtest"
 )
 
@@ -28,7 +29,7 @@ func (r replicated) DescribeTable(ctx context.Context, in *dynamodb.DescribeTabl
 
 // The service does not start on a global table, and does not wait for it to be another.
 func TestAGlobalTableIsRefusedAtTheStart(t *testing.T) {
-	log := new(programtest.LogBuffer)
+	log := new(proctest.LogBuffer)
 	s, err := openReplica(t.Context(), programtest.Parsed(t, programtest.TwoPerMinute), replicated{newTable(t)}, log)
 	if err == nil {
 		s.Close(context.Background())

@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/ratelimit/ratelimit/internal/command"
+	"github.com/ratelimit/ratelimit/test/kit/proctest"
 	"github.com/ratelimit/ratelimit/test/kit/programtest"
 )
 
@@ -19,7 +20,7 @@ func greeted(t *testing.T, args ...string) string {
 	t.Helper()
 	ctx, cancel := context.WithCancelCause(t.Context())
 	out, w := io.Pipe()
-	log, code := new(programtest.LogBuffer), make(chan int, 1)
+	log, code := new(proctest.LogBuffer), make(chan int, 1)
 	go func() {
 		defer func() { _ = w.Close() }()
 		code <- run(ctx, append([]string{"serve", "--grpc-address", "127.0.0.1:0"}, args...), w, log)

@@ -18,7 +18,7 @@ import (
 	"github.com/ratelimit/ratelimit/pkg/aggregator/awslambda"
 	"github.com/ratelimit/ratelimit/pkg/dynamo"
 	"github.com/ratelimit/ratelimit/test/kit/dynamotest"
-	"github.com/ratelimit/ratelimit/test/kit/programtest"
+	"github.com/ratelimit/ratelimit/test/kit/proctest"
 )
 
 // lambdaRuntime is the API of the runtime of Lambda, for one function. A call is sent when the
@@ -26,8 +26,8 @@ import (
 type lambdaRuntime struct {
 	events  chan string
 	answers chan lambdaAnswer
-	log     *programtest.LogBuffer
-	out     *programtest.LogBuffer
+	log     *proctest.LogBuffer
+	out     *proctest.LogBuffer
 }
 
 // lambdaAnswer is the outcome of a call of the function.
@@ -71,7 +71,7 @@ func bootstrap(t *testing.T) string {
 // startLambda starts a program as the runtime of Lambda does, with the variables of a function.
 func startLambda(t *testing.T, program string, variables map[string]string) *lambdaRuntime {
 	t.Helper()
-	l := &lambdaRuntime{events: make(chan string), answers: make(chan lambdaAnswer), log: new(programtest.LogBuffer), out: new(programtest.LogBuffer)}
+	l := &lambdaRuntime{events: make(chan string), answers: make(chan lambdaAnswer), log: new(proctest.LogBuffer), out: new(proctest.LogBuffer)}
 	api := httptest.NewServer(l)
 	cmd := exec.CommandContext(t.Context(), program)
 	cmd.Env = []string{

@@ -6,11 +6,22 @@ import (
 	"context"
 	"os"
 	"os/signal"
+	"path/filepath"
 	"syscall"
 
 	"github.com/ratelimit/ratelimit/internal/awscmd"
 	"github.com/ratelimit/ratelimit/internal/command"
+	"github.com/ratelimit/ratelimit/internal/server"
 )
+
+// arguments returns the arguments of the program. Where it is called limitador-server, it is that command.
+func arguments() []string {
+	args := awscmd.Arguments(os.Args[1:], os.Getenv)
+	if filepath.Base(os.Args[0]) == server.LimitadorName {
+		args = append([]string{server.LimitadorName}, args...)
+	}
+	return args
+}
 
 func main() {
 	ctx, cancel := context.WithCancelCause(context.Background())
@@ -25,5 +36,5 @@ func main() {
 			cancel(command.ErrTerminated)
 		}
 	}()
-	os.Exit(run(ctx, awscmd.Arguments(os.Args[1:], os.Getenv), os.Stdout, os.Stderr))
+	os.Exit(run(ctx, arguments(), os.Stdout, os.Stderr))
 }

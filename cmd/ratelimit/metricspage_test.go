@@ -13,8 +13,10 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/ratelimit/ratelimit/config"
 	"github.com/ratelimit/ratelimit/internal/server"
 	"github.com/ratelimit/ratelimit/test/kit/programtest"
+	"github.com/ratelimit/ratelimit/test/kit/valkeytest"
 )
 
 // update has pages of docs/ written anew.
@@ -84,16 +86,20 @@ func metricRow(t *testing.T, name, kind, help string, labels []string) string {
 // metricTables returns the tables of the page, by the service that has the metrics.
 func metricTables(t *testing.T) map[string]string {
 	t.Helper()
-	var memory, data, dynamodb map[string]string
-	cfg := programtest.Parsed(t, everyMetric)
-	for _, rows := range []*map[string]string{&memory, &data} {
+	var memory, data, dynamodb, onServer map[string]string
+	cfg, valkey := programtest.Parsed(t, everyMetric), valkeytest.Start(t)
+	for _, rows := range []*map[string]string{&memory, &data, &onServer} {
 		s, err := server.New(t.Context(), cfg, slog.New(slog.DiscardHandler))
 		if err != nil {
 			t.Fatal(err)
 		}
 		*rows = metricRows(t, s)
 		s.Close(t.Context())
-		cfg.Store.Embedded.Data = filepath.Join(t.TempDir(), "data")
+		if rows == &memory {
+			cfg.Store.Embedded.Data = filepath.Join(t.TempDir(), "data")
+			continue
+		}
+		cfg.Store.Type, cfg.Store.Valkey.Addresses, cfg.Store.Valkey.Create = config.StoreValkey, []string{valkey.Address}, true
 	}
 	synctest.Test(t, func(t *testing.T) {
 		r := startReplica(t, newTable(t), everyMetric)
@@ -105,19 +111,26 @@ func metricTables(t *testing.T) map[string]string {
 	maps.DeleteFunc(every, func(name, row string) bool { return !common(name, row) })
 	maps.DeleteFunc(data, func(name, _ string) bool { return memory[name] != "" })
 	maps.DeleteFunc(memory, common)
-	maps.DeleteFunc(dynamodb, func(name, _ string) bool { return every[name] != "" })
+	for _, rows := range []map[string]string{dynamodb, onServer} {
+		maps.DeleteFunc(rows, func(name, _ string) bool { return every[name] != "" })
+	}
 	aggregate, budgets := aggregateRows(t), map[string]string{}
 	for name, row := range data {
 		if aggregate[name] == row {
 			budgets[name] = row
 		}
 	}
-	for _, rows := range []map[string]string{data, aggregate} {
+	for _, rows := range []map[string]string{data, aggregate, onServer} {
+		for name := range budgets {
+			if rows[name] == "" {
+				t.Errorf("%s is not there wherever budgets are watched", name)
+			}
+		}
 		maps.DeleteFunc(rows, func(name, _ string) bool { return budgets[name] != "" })
 	}
 	tables := map[string]string{}
 	for of, rows := range map[string]map[string]string{
-		"every service": every, "embedded": memory, "data": data, "dynamodb": dynamodb, "aggregate": aggregate, "budgets": budgets,
+		"every service": every, "embedded": memory, "data": data, "dynamodb": dynamodb, "valkey": onServer, "aggregate": aggregate, "budgets": budgets,
 	} {
 		if len(rows) < 3 {
 			t.Errorf("%s: %d metrics", of, len(rows))

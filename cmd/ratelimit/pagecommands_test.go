@@ -95,7 +95,7 @@ func TestPageCommands(t *testing.T) {
 		}
 		for _, args := range pageCommands(text) {
 			line := strings.Join(args, " ")
-			if !regexp.MustCompile(`^(?:check --config (?:ratelimit|examples)|explain --config|cost\b|version$)`).MatchString(line) {
+			if !regexp.MustCompile(`^(?:check --config (?:ratelimit|examples)|limitador-server --validate examples|explain --config|cost\b|version$)`).MatchString(line) {
 				continue
 			}
 			for i, arg := range args {

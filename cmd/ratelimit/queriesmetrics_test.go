@@ -12,8 +12,10 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"github.com/ratelimit/ratelimit/config"
 	"github.com/ratelimit/ratelimit/internal/server"
 	"github.com/ratelimit/ratelimit/test/kit/programtest"
+	"github.com/ratelimit/ratelimit/test/kit/valkeytest"
 )
 
 var descriptionOf = regexp.MustCompile(`fqName: "([^"]+)".*constLabels: \{(.*)\}, variableLabels: \{(.*)\}\}$`)
@@ -56,6 +58,14 @@ func TestMetricsOfQueriesExist(t *testing.T) {
 	}
 	defer s.Close(t.Context())
 	describe(t, registered, s.Registry)
+	cfg = programtest.Parsed(t, programtest.TwoPerMinute)
+	cfg.Store.Type, cfg.Store.Valkey.Addresses, cfg.Store.Valkey.Create = config.StoreValkey, []string{valkeytest.Start(t).Address}, true
+	onServer, err := server.New(t.Context(), cfg, slog.New(slog.DiscardHandler))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer onServer.Close(t.Context())
+	describe(t, registered, onServer.Registry)
 	describe(t, registered, aggregateRegistry())
 	text, err := os.ReadFile("../../deploy/metrics.txt")
 	if err != nil {

@@ -90,6 +90,16 @@ func inTurn(answers ...http.HandlerFunc) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) { answers[n.Add(1)%int64(len(answers))](w, r) }
 }
 
+// hollow answers with nothing where DynamoDB never does. It does to a read of no item, and to a put.
+func hollow(w http.ResponseWriter, r *http.Request) {
+	switch r.Header.Get("X-Amz-Target") {
+	case "DynamoDB_20120810.GetItem", "DynamoDB_20120810.PutItem":
+		awsSays(http.StatusInternalServerError, `{"__type":"InternalServerError"}`)(w, r)
+	default:
+		awsSays(http.StatusOK, "{}")(w, r)
+	}
+}
+
 func hangsUp(w http.ResponseWriter, _ *http.Request) {
 	if connection, _, err := http.NewResponseController(w).Hijack(); err == nil {
 		_ = connection.Close() // the broken connection is the fault under test
@@ -131,7 +141,7 @@ func TestRefusals(t *testing.T) {
 		"a portal": inTurn(says(http.StatusOK, "text/html", "<html>log in</html>"), says(http.StatusOK, "application/json", ""),
 			says(http.StatusOK, "application/x-amz-json-1.0", "{}"),
 			func(w http.ResponseWriter, r *http.Request) { http.Redirect(w, r, "/login", http.StatusFound) }),
-		"hollow replies": awsSays(http.StatusOK, "{}"),
+		"hollow replies": hollow,
 		"errors": inTurn(awsSays(http.StatusInternalServerError, `{"__type":"InternalServerError"}`),
 			says(http.StatusServiceUnavailable, "text/html", "<html>later</html>"), hangsUp),
 	} {

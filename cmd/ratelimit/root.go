@@ -71,7 +71,7 @@ func newRoot() *cobra.Command {
 		Short: "A rate limit service for Envoy: exact token buckets, one file, one node or a fleet",
 		Long: `ratelimit answers Envoy's Rate Limit Service protocol (RLS v3). Rules in one YAML
 file turn descriptors into limits of entities; token buckets decide. They are in the
-program itself, or in a DynamoDB table that a fleet of them shares.
+program itself, or in a table of DynamoDB, Valkey or Redis that a fleet of them shares.
 
   ratelimit serve --config F                 start the service
   ratelimit serve --demo                     start it with example rules, to try it
@@ -81,7 +81,9 @@ program itself, or in a DynamoDB table that a fleet of them shares.
   ratelimit test cases.yaml                  do calls get the answers that you expect?
   ratelimit get|set|delete|list NOUN         entities, limits and audit of a running service
   ratelimit apply|diff -f MANIFEST           entities and limits from files
+  ratelimit status, ratelimit doctor         what needs a person, and the next step
   ratelimit top                              which entities are limited now
+  ratelimit console                          open the console in a browser
   ratelimit disable|enable NOUN              deny requests of an entity, a resource or a namespace
   ratelimit create|delete|recover|purge namespace NAME
                                              end a namespace, and undo that until it is purged
@@ -97,9 +99,10 @@ service answers.`,
 		return fmt.Errorf("%w; see %s --help", err, cmd.CommandPath())
 	})
 	root.SetVersionTemplate(command.VersionLine())
-	addGroup(root, "Run a service:", server.NewCommand(), awscmd.NewAggregate(), cli.NewCheck(), cli.NewExplain(), cli.NewTest(), cli.NewToken(), cli.NewSchema())
-	addGroup(root, "Operate a running service:", cli.NewGet(), cli.NewSet(), cli.NewDelete(), cli.NewCreate(), cli.NewRecover(), cli.NewPurge(), cli.NewList(), cli.NewApply(), cli.NewDiff(), cli.NewExport(), cli.NewCapacity(), cli.NewReset(), cli.NewTopUp(), cli.NewTakeOut(), cli.NewDisable(), cli.NewEnable(), cli.NewTop(), cli.NewStatus(), cli.NewBench(), cli.NewContext(), cli.NewBackup(), cli.NewRestore(), awscmd.NewMigrate())
+	addGroup(root, "Run a service:", server.NewCommand(), server.NewLimitador(), awscmd.NewAggregate(), cli.NewCheck(), cli.NewConvert(), cli.NewExplain(), cli.NewTest(), cli.NewToken(), cli.NewSchema())
+	addGroup(root, "Operate a running service:", cli.NewGet(), cli.NewSet(), cli.NewDelete(), cli.NewCreate(), cli.NewRecover(), cli.NewPurge(), cli.NewList(), cli.NewApply(), cli.NewDiff(), cli.NewExport(), cli.NewCapacity(), cli.NewReset(), cli.NewTopUp(), cli.NewTakeOut(), cli.NewDisable(), cli.NewEnable(), cli.NewTop(), cli.NewConsole(), cli.NewStatus(), cli.NewDoctor(), cli.NewBench(), cli.NewContext(), cli.NewBackup(), cli.NewRestore(), awscmd.NewMigrate())
 	addGroup(root, "Install on AWS:", awscmd.NewStack(), awscmd.NewCost())
+	addGroup(root, "Install on Valkey or Redis:", cli.NewValkey())
 	root.AddCommand(command.NewVersion())
 	cli.CompleteFiles(root)
 	return root

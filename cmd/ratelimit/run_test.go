@@ -105,7 +105,7 @@ domains:
 		{"check of two listeners on one address", []string{"check", "-c", twice}, 2, nil, []string{"twice.yaml:1: server.http.address: is 127.0.0.1:8081", "another port"}},
 		{"no such file", []string{"check", "-c", "nowhere.yaml"}, 2, nil, []string{"nowhere.yaml"}},
 		{"serve with a wrong file", []string{"serve", "-c", bad}, 2, nil, []string{"limits.system.rpm"}},
-		{"a store that is not there", []string{"serve", "--demo", "--store", "redis"}, 2, nil, []string{`--store is "redis"`, "embedded or dynamodb"}},
+		{"a store that is not there", []string{"serve", "--demo", "--store", "redis"}, 2, nil, []string{`--store is "redis"`, "embedded, dynamodb or valkey"}},
 		{"a table without a store", []string{"serve", "--demo", "--table", "limits"}, 2, nil, []string{"--table is for the store dynamodb", "add --store dynamodb"}},
 		{"a wrong table", []string{"serve", "--demo", "--store", "dynamodb", "--table", "a b"}, 2, nil, []string{"store.dynamodb.table", `"a b"`}},
 		{"a wrong endpoint", []string{"serve", "--demo", "--store", "dynamodb", "--endpoint", "localhost:8000"}, 2, nil, []string{"store.dynamodb.endpoint", "http://127.0.0.1:8000"}},

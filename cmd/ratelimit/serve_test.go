@@ -21,6 +21,7 @@ import (
 
 	"github.com/ratelimit/ratelimit/internal/command"
 	"github.com/ratelimit/ratelimit/pkg/admin"
+	"github.com/ratelimit/ratelimit/test/kit/proctest"
 	"github.com/ratelimit/ratelimit/test/kit/programtest"
 )
 
@@ -32,14 +33,14 @@ type running struct {
 	grpc, http string // addresses
 	stop       context.CancelCauseFunc
 	code       chan int // its exit code
-	log        *programtest.LogBuffer
+	log        *proctest.LogBuffer
 }
 
 // start runs serve on free ports and returns when it answers.
 func start(t *testing.T, args ...string) *running {
 	t.Helper()
 	ctx, cancel := context.WithCancelCause(context.Background())
-	r := &running{stop: cancel, code: make(chan int, 1), log: new(programtest.LogBuffer)}
+	r := &running{stop: cancel, code: make(chan int, 1), log: new(proctest.LogBuffer)}
 	out, w := io.Pipe()
 	go func() {
 		defer func() { _ = w.Close() }()
@@ -62,13 +63,14 @@ func start(t *testing.T, args ...string) *running {
 	return r
 }
 
-// adminURL returns the address of the service's admin listener.
+// adminURL returns the address of the service's admin listener: that on TCP, if there is one.
 func (r *running) adminURL(t *testing.T) string {
 	t.Helper()
 	var name string
 	eventually(t, "the service to say where it listens", func() bool {
 		_, rest, ok := strings.Cut(r.log.String(), " admin=")
 		name, _, _ = strings.Cut(rest, " ")
+		name, _, _ = strings.Cut(name, ",")
 		return ok
 	})
 	if path, ok := strings.CutPrefix(name, "unix:"); ok {

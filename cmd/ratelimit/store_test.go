@@ -24,6 +24,7 @@ import (
 	"github.com/ratelimit/ratelimit/pkg/dynamo"
 	"github.com/ratelimit/ratelimit/pkg/limiter"
 	"github.com/ratelimit/ratelimit/test/kit/dynamofake"
+	"github.com/ratelimit/ratelimit/test/kit/proctest"
 	"github.com/ratelimit/ratelimit/test/kit/programtest"
 )
 
@@ -40,7 +41,7 @@ func newTable(t *testing.T) *dynamofake.DB {
 }
 
 // openReplica builds a service on a table in memory.
-func openReplica(ctx context.Context, cfg *config.Config, client dynamo.Client, log *programtest.LogBuffer) (*server.Service, error) {
+func openReplica(ctx context.Context, cfg *config.Config, client dynamo.Client, log *proctest.LogBuffer) (*server.Service, error) {
 	return server.NewOn(ctx, cfg, slog.New(slog.NewTextHandler(log, nil)), func(s *server.Service, ctx context.Context) error {
 		return s.UseTable(ctx, client, nil)
 	})
@@ -50,12 +51,12 @@ func openReplica(ctx context.Context, cfg *config.Config, client dynamo.Client, 
 type replica struct {
 	*server.Service
 
-	log *programtest.LogBuffer
+	log *proctest.LogBuffer
 }
 
 func startReplica(t *testing.T, client dynamo.Client, text string) replica {
 	t.Helper()
-	log := new(programtest.LogBuffer)
+	log := new(proctest.LogBuffer)
 	s, err := openReplica(t.Context(), programtest.Parsed(t, text), client, log)
 	if err != nil {
 		t.Fatal(err)
@@ -171,13 +172,13 @@ func TestTablesThatCannotBeUsed(t *testing.T) {
 				}
 				return dynamofake.Fault{Kind: dynamofake.Fail, Err: &smithy.GenericAPIError{Code: "AccessDeniedException", Message: "not authorized"}}
 			})
-		}, []string{"raising the generation in table ratelimit", "DynamoDB denies access", "not authorized"}},
+		}, []string{"raising the generation in table ratelimit", "the store denies access", "not authorized"}},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				db, began := dynamofake.New(), time.Now()
 				test.setUp(t, db)
-				_, err := openReplica(t.Context(), programtest.Parsed(t, programtest.TwoPerMinute), db, new(programtest.LogBuffer))
+				_, err := openReplica(t.Context(), programtest.Parsed(t, programtest.TwoPerMinute), db, new(proctest.LogBuffer))
 				if err == nil {
 					t.Fatal("it starts")
 				}
@@ -208,7 +209,7 @@ func TestStartGivesUp(t *testing.T) {
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				db, log, began := newTable(t), new(programtest.LogBuffer), time.Now()
+				db, log, began := newTable(t), new(proctest.LogBuffer), time.Now()
 				db.SetPlan(test.plan)
 				_, err := openReplica(t.Context(), programtest.Parsed(t, programtest.TwoPerMinute), db, log)
 				if err == nil || !strings.Contains(err.Error(), "gave up after 20s: table ratelimit: DynamoDB cannot be reached") {
@@ -276,7 +277,7 @@ func TestStartHasOneBudget(t *testing.T) {
 			}
 			return dynamofake.Fault{}
 		})
-		log := new(programtest.LogBuffer)
+		log := new(proctest.LogBuffer)
 		_, err := openReplica(t.Context(), programtest.Parsed(t, programtest.TwoPerMinute), db, log)
 		if err == nil || !strings.Contains(err.Error(), "gave up after "+command.StartTimeout.String()) || !strings.Contains(err.Error(), "the key of reservations") {
 			t.Errorf("got %v, want that it gave up on the key", err)
@@ -296,7 +297,7 @@ func TestStartIsInterrupted(t *testing.T) {
 		db.SetPlan(serverError)
 		ctx, cancel := context.WithCancelCause(t.Context())
 		time.AfterFunc(time.Second, func() { cancel(command.ErrInterrupted) })
-		_, err := openReplica(ctx, programtest.Parsed(t, programtest.TwoPerMinute), db, new(programtest.LogBuffer))
+		_, err := openReplica(ctx, programtest.Parsed(t, programtest.TwoPerMinute), db, new(proctest.LogBuffer))
 		if !errors.Is(err, command.ErrInterrupted) {
 			t.Errorf("got %v", err)
 		}

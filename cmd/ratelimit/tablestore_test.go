@@ -56,7 +56,7 @@ func TestATableWithoutAService(t *testing.T) {
 	on(0, "limits of the system created", "set", "limits", "--system", "rpm=5/minute")
 	on(0, "2 created, 0 unchanged", "apply", "-f", programtest.WriteFile(t, "m.yaml", "manifest: m\nlimits: {entities: {a: {limits: {_default_: {rpm: 1/minute}}}}}"))
 	on(0, "entity a unchanged", "apply", "-f", programtest.WriteFile(t, "m.yaml", "manifest: m\nlimits: {entities: {a: {limits: {_default_: {rpm: 1/minute}}}}}"))
-	on(0, "\na                 -          false    -     -\n", "list", "entities")
+	on(0, "\na   -       false    -     -\n", "list", "entities")
 	on(0, "table:", "list", "audit", "--system")
 	manageNamespaces(t, on)
 	purgeAnOrphan(t, db, table, on)
@@ -93,7 +93,7 @@ func manageNamespaces(t *testing.T, on func(code int, want string, args ...strin
 // purgeAnOrphan takes a namespace's name away, and purges the orphaned rest.
 func purgeAnOrphan(t *testing.T, db *dynamodb.Client, table string, on func(code int, want string, args ...string)) {
 	t.Helper()
-	on(0, "entity a created", "set", "entity", "a", "-n", "lost")
+	on(0, "entity a created", "set", "entity", "a", "-n", "lost", "--allow-new")
 	text := func(s string) types.AttributeValue { return &types.AttributeValueMemberS{Value: s} }
 	key := map[string]types.AttributeValue{"PK": text("_/SYSTEM#"), "SK": text("#NAMESPACE#lost")}
 	out, err := db.DeleteItem(t.Context(), &dynamodb.DeleteItemInput{TableName: &table, Key: key, ReturnValues: types.ReturnValueAllOld})
@@ -138,11 +138,12 @@ func TestBucketsOfATable(t *testing.T) {
 	on(0, "changed (dry run: nothing was changed)", "reset", "bucket", "--dry-run")
 	on(0, "7", "get", "bucket")
 	on(0, "plan free", "get", "bucket", "-c", named)
-	on(0, "note: limit rpd: 3 of 25 tokens were booked, and 22 cut", "top-up", "bucket", "25", "--once", "T")
+	on(1, `3 of 25 tokens fit into limit rpd: nothing was booked, and the text "T" can be used later; add --up-to-capacity to book what fits, or --beyond`, "top-up", "bucket", "25", "--once", "T")
+	on(0, "note: limit rpd: 3 of 25 tokens were booked, and 22 cut", "top-up", "bucket", "25", "--once", "T", "--up-to-capacity")
 	on(0, "repeated: the first time a top-up of 25 booked rpd 3 (22 cut)", "top-up", "bucket", "25", "--once", "T")
-	on(1, "0 of 25 tokens fit: the bucket is full", "top-up", "bucket", "25", "--once", "U")
+	on(1, "0 of 25 tokens fit into limit rpd: nothing was booked", "top-up", "bucket", "25", "--once", "U", "--up-to-capacity")
 	on(0, "changed", "take-out", "bucket", "4")
-	on(0, "note: limit rpd: 4 of 25 tokens were booked, and 21 cut", "top-up", "bucket", "25", "--once", "U")
+	on(0, "note: limit rpd: 4 of 25 tokens were booked, and 21 cut", "top-up", "bucket", "25", "--once", "U", "--up-to-capacity")
 	use("", 2)
 	eventually(t, "both buckets in the index of the table", func() bool {
 		code, _, stderr := output(t, "reset", "bucket", "--entity", "user/ada", "--resource", "api", "--store", "dynamodb", "-c", named)

@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"github.com/ratelimit/ratelimit/config"
-	"github.com/ratelimit/ratelimit/test/kit/programtest"
+	"github.com/ratelimit/ratelimit/test/kit/proctest"
 )
 
 // envoyFile is a limit of envoyproxy/ratelimit: 1,000 an hour for each user.
@@ -31,7 +31,7 @@ func TestFleetChargesEnvoyFiles(t *testing.T) {
 						t.Fatal(err)
 					}
 					cfg.Server.HTTP.Charges = true // /json stands for gRPC
-					log := new(programtest.LogBuffer)
+					log := new(proctest.LogBuffer)
 					s, err := openReplica(t.Context(), cfg, db, log)
 					if err != nil {
 						t.Fatal(err)

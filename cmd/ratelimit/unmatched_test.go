@@ -50,7 +50,7 @@ func TestShownConfigurationsDenyUnknownDomains(t *testing.T) {
 		"the page on configuration": {"-c", pageConfig(t, "docs/configuration.md", "## A first configuration")},
 		"the page on LLM gateways":  {"-c", "../../examples/llm/ratelimit.yaml"},
 	}
-	for _, name := range []string{"compose/rules", "dynamodb", "envoy-gateway", "istio", "kustomize/overlay", "test"} {
+	for _, name := range []string{"compose/rules", "compose/rules-valkey", "dynamodb", "envoy-gateway", "istio", "kustomize/overlay", "kustomize/overlay-valkey", "test", "valkey"} {
 		files["examples/"+name] = []string{"-c", "../../examples/" + name + "/ratelimit.yaml"}
 	}
 	for name, flags := range files {

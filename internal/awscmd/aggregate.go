@@ -92,7 +92,7 @@ func (f *aggregateFlags) start(ctx context.Context, stdout, stderr io.Writer) er
 		return err
 	}
 	if cfg.Store.Type != config.StoreDynamoDB {
-		return command.Misused(fmt.Errorf("store.type is %s: a stream is there only with dynamodb; a data directory keeps usage by itself", cfg.Store.Type))
+		return command.Misused(fmt.Errorf("store.type is %s: a stream is there only with dynamodb; the other stores keep usage by themselves", cfg.Store.Type))
 	}
 	if f.flush < 100*time.Millisecond || f.flush > time.Minute {
 		return command.Misused(fmt.Errorf("--flush is %v; it must be 100ms to 1m", f.flush))
@@ -148,7 +148,7 @@ func (f *aggregateFlags) run(ctx context.Context, cfg *config.Config, windows []
 	p, err := aggregator.New(aggregator.Config{
 		Source: stream, Snapshots: snapshots, Splits: stream, Leases: stream, Owner: host + "/" + rand.Text()[:8], Logger: log,
 		Windows: windows, FlushAfter: f.flush, Retention: func(w limiter.UsageWindow) time.Duration { return keep[w] },
-		Archive: archive, Encode: command.EncodeAuditLine,
+		Archive: archive, Encode: command.EncodeAuditLine, Reports: stream, ReportID: newReportID(),
 	})
 	if err != nil {
 		return command.Failed(err)
@@ -160,6 +160,9 @@ func (f *aggregateFlags) run(ctx context.Context, cfg *config.Config, windows []
 	log.InfoContext(ctx, "aggregating", "table", cfg.Store.DynamoDB.Table, "windows", strings.Join(f.windows, ","), "http", listener.Addr().String())
 	return command.Failed(serveBeside(ctx, p, alerts, listener, log))
 }
+
+// newReportID returns the id of a new process in the reports of aggregators.
+func newReportID() string { return strings.ToLower(rand.Text()[:12]) }
 
 // openStream finds the stream of the table of a configuration.
 func openStream(ctx context.Context, at config.DynamoDB) (*dynamo.Stream, error) {

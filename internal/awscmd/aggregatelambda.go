@@ -70,7 +70,7 @@ func (f *aggregateFlags) runLambda(ctx context.Context, windows []limiter.UsageW
 	}
 	function, err := awslambda.New(awslambda.Config{
 		Stream: stream, Windows: windows, Retention: func(w limiter.UsageWindow) time.Duration { return keep[w] },
-		Splits: stream, Archive: archive, Encode: command.EncodeAuditLine, Budgets: budgets, Logger: log, Metrics: stdout, Table: f.table,
+		Splits: stream, Archive: archive, Encode: command.EncodeAuditLine, Budgets: budgets, Reports: stream, ReportID: newReportID(), Logger: log, Metrics: stdout, Table: f.table,
 	})
 	if err != nil {
 		return command.Failed(err)

@@ -3,10 +3,15 @@ package awscmd
 import (
 	"fmt"
 	"io"
+	"strconv"
+	"strings"
 	"text/tabwriter"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
+	"github.com/ratelimit/ratelimit/config"
+	"github.com/ratelimit/ratelimit/config/yamlcfg"
 	"github.com/ratelimit/ratelimit/internal/command"
 )
 
@@ -24,20 +29,32 @@ func NewCost() *cobra.Command {
 		Traffic: costTraffic{Calls: 1000, Keys: 10_000, Levels: 1, WriteUnits: 1, Replicas: 3, Namespaces: 1, Leases: true},
 		Prices:  known,
 	}
-	var output string
-	var single bool
+	var output, store string
+	var single, noUsage bool
 	cmd := &cobra.Command{
 		Use:   "cost",
-		Short: "Estimate the bill of a fleet's table from its traffic",
-		Long: `cost estimates the bill of DynamoDB for a table in a month, on demand. The numbers of writes
-follow the measurements of docs/benchmarks.md; it is an estimate for planning. Prices
-are inputs: look up those of the region.`,
-		Example: "  ratelimit cost --calls 5000 --keys 200000 --hot-keys 50 --hot-share 0.8 --replicas 6",
-		Args:    command.NoArgs,
+		Short: "Estimate what the table of a fleet costs, from its traffic",
+		Long: `cost estimates the bill of DynamoDB for a table in a month, on demand. Prices are inputs: look
+up those of the region. With --store valkey it estimates the messages, the processor and the
+memory that a Valkey or Redis server needs. The numbers follow the measurements of
+docs/benchmarks.md and docs/valkey.md; it is an estimate for planning.`,
+		Example: `  ratelimit cost --calls 5000 --keys 200000 --hot-keys 50 --hot-share 0.8 --replicas 6
+  ratelimit cost --store valkey --calls 5000 --keys 200000`,
+		Args: command.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			r.Traffic.Leases = !single
 			if err := r.Traffic.Check(); err != nil {
 				return fmt.Errorf("--%w", err)
+			}
+			if err := checkCostStore(cmd.Flags(), store); err != nil {
+				return err
+			}
+			if store == string(config.StoreValkey) {
+				s := serverReport{Traffic: r.Traffic, Server: estimateServer(r.Traffic, !noUsage)}
+				if output != command.OutputTable {
+					return command.WriteOne[serverReport](cmd.OutOrStdout(), output, nil, nil, s)
+				}
+				return command.Failed(printServer(cmd.OutOrStdout(), s.Server))
 			}
 			if cmd.Flags().Changed("write-price") && !cmd.Flags().Changed("price-date") {
 				r.Prices.Date = "given"
@@ -51,8 +68,27 @@ are inputs: look up those of the region.`,
 	}
 	costFlags(cmd, &r)
 	cmd.Flags().BoolVar(&single, "no-leases", false, "all rules say lease: none")
+	cmd.Flags().StringVar(&store, "store", string(config.StoreDynamoDB), "dynamodb or valkey")
+	cmd.Flags().BoolVar(&noUsage, "no-usage", false, "store.valkey.usage is false")
 	outputFlag(cmd, &output, command.OutputTable, command.OutputTable, command.OutputJSON, command.OutputYAML)
 	return cmd
+}
+
+// checkCostStore refuses flags that the store has no use for.
+func checkCostStore(flags *pflag.FlagSet, store string) error {
+	unused, known := map[config.StoreType][]string{
+		config.StoreDynamoDB: {"no-usage"},
+		config.StoreValkey:   {"write-units", "namespaces", "usage-windows", "write-price", "read-price", "storage-price", "recovery-price", "price-date"},
+	}[config.StoreType(store)]
+	if !known {
+		return fmt.Errorf("--store is %.100q; it must be dynamodb or valkey", store)
+	}
+	for _, name := range unused {
+		if flags.Changed(name) {
+			return fmt.Errorf("--%s has no effect with --store %s; leave it out", name, store)
+		}
+	}
+	return nil
 }
 
 func costFlags(cmd *cobra.Command, r *costReport) {
@@ -76,9 +112,36 @@ func costFlags(cmd *cobra.Command, r *costReport) {
 		{&r.Prices.Storage, "storage-price", "dollars for a GB and a month"},
 		{&r.Prices.Recovery, "recovery-price", "dollars of point-in-time recovery for a GB and a month; 0 = off"},
 	} {
-		cmd.Flags().Float64Var(f.value, f.name, *f.value, f.usage)
+		cmd.Flags().Var((*number)(f.value), f.name, f.usage)
 	}
 	cmd.Flags().StringVar(&r.Prices.Date, "price-date", r.Prices.Date, "date of the prices, for the output")
+}
+
+// number is a flag of a number, whose digits may be grouped: 25_000_000.
+type number float64
+
+// String implements pflag.Value.
+func (n *number) String() string { return strconv.FormatFloat(float64(*n), 'g', -1, 64) }
+
+// Type implements pflag.Value.
+func (n *number) Type() string { return "float" }
+
+// Set implements pflag.Value.
+func (n *number) Set(text string) error {
+	whole, _, _ := strings.Cut(text, ".")
+	if strings.Contains(whole, "_") {
+		tokens, ok := yamlcfg.ParseInteger(whole)
+		if !ok {
+			return fmt.Errorf("%q is no number such as 25_000_000", text)
+		}
+		text = strconv.FormatInt(tokens, 10) + text[len(whole):]
+	}
+	v, err := strconv.ParseFloat(text, 64)
+	if err != nil {
+		return fmt.Errorf("%q is no number", text)
+	}
+	*n = number(v)
+	return nil
 }
 
 func printCost(out io.Writer, r costReport) error {
@@ -89,14 +152,16 @@ busiest item	%.0f writes a second; about 1000 are possible, and a bucket is spli
 read units a second	%.1f at most
 stored	%.2f GB
 usage	%.1f writes a second at most, by an aggregator
+reports	%.1f write units a second at most, of replicas and an aggregator for each other
 writes	$%.2f a month
 usage	$%.2f a month
 reads	$%.2f a month
+reports	$%.2f a month
 storage	$%.2f a month
 total	$%.2f a month
 one write for each bucket of a call	$%.2f a month
 prices	of %s: $%g a million writes, $%g a million reads, $%g a GB
-`, e.Writes, e.WritesPerCall, e.HottestItem, e.Reads, e.Bytes/1e9, e.UsageWrites, e.WriteDollars, e.UsageDollars, e.ReadDollars, e.StorageDollars, e.Dollars, e.OneWriteDollars,
+`, e.Writes, e.WritesPerCall, e.HottestItem, e.Reads, e.Bytes/1e9, e.UsageWrites, e.ReportUnits, e.WriteDollars, e.UsageDollars, e.ReadDollars, e.ReportDollars, e.StorageDollars, e.Dollars, e.OneWriteDollars,
 		r.Prices.Date, r.Prices.Write, r.Prices.Read, r.Prices.Storage)
 	if err != nil {
 		return err

@@ -25,6 +25,9 @@ const (
 	pollSeconds     = 2  // between two polls for changes of limits
 	flushSeconds    = 10 // between two writes of a snapshot by an aggregator
 	leaseReads      = 2  // a second, of each replica of an item that it leases: others ask for the lease there
+	reportUnits     = 4  // write units of the report of a replica, at most
+	progressUnits   = 1  // write units of the report of an aggregator
+	reportSeconds   = 15 // between two reports of a replica, or of an aggregator
 	million         = 1e6
 	bytesInAGB      = 1e9
 	bucketBytes     = 1000 // of an item with its keys in the indexes
@@ -97,10 +100,12 @@ type costEstimate struct {
 	HottestItem     float64 `json:"hottest_item_writes_per_second"` // DynamoDB takes about 1,000; the store splits before
 	UsageWrites     float64 `json:"usage_writes_per_second"`        // of the aggregator, at most
 	Reads           float64 `json:"read_units_per_second"`          // at most
+	ReportUnits     float64 `json:"report_units_per_second"`        // of what replicas, and an aggregator, tell of themselves, at most
 	Bytes           float64 `json:"bytes"`
 	WriteDollars    float64 `json:"write_dollars"`
 	UsageDollars    float64 `json:"usage_dollars"`
 	ReadDollars     float64 `json:"read_dollars"`
+	ReportDollars   float64 `json:"report_dollars"`
 	StorageDollars  float64 `json:"storage_dollars"`
 	Dollars         float64 `json:"dollars_per_month"`
 	OneWriteDollars float64 `json:"dollars_per_month_one_write"` // of a limiter that writes once for every bucket of a call
@@ -117,7 +122,12 @@ func estimateCost(t costTraffic, p costPrices) costEstimate {
 	e.ReadDollars = readDollars(e.Reads, p)
 	e.StorageDollars = e.Bytes / bytesInAGB * (p.Storage + p.Recovery)
 	e.UsageDollars = e.UsageWrites * secondsInAMonth / million * p.Write
-	other := e.StorageDollars + e.UsageDollars
+	e.ReportUnits = t.Replicas * reportUnits / reportSeconds
+	if t.UsageWindows > 0 {
+		e.ReportUnits += progressUnits / float64(reportSeconds)
+	}
+	e.ReportDollars = e.ReportUnits * secondsInAMonth / million * p.Write
+	other := e.StorageDollars + e.UsageDollars + e.ReportDollars
 	e.Dollars = e.WriteDollars + e.ReadDollars + other
 	e.OneWriteDollars = t.dollars(t.Calls*t.Levels+t.settlements(), p) + readDollars(t.lookups(), p) + other
 	return e

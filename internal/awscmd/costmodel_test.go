@@ -117,13 +117,27 @@ func TestQuietBucketsAreCounted(t *testing.T) {
 	}
 }
 
+// A replica tells of itself every 15 s, by at most 4 write units, and an aggregator by one.
+func TestReports(t *testing.T) {
+	traffic := quiet(0, 1)
+	traffic.Replicas, traffic.UsageWindows = 6, 0
+	e := estimateCost(traffic, costPrices{Write: 1})
+	traffic.UsageWindows = 1
+	if with := estimateCost(traffic, costPrices{Write: 1}); math.Abs(with.ReportUnits-e.ReportUnits-1.0/15) > 1e-9 {
+		t.Errorf("%g units a second with an aggregator, and %g without", with.ReportUnits, e.ReportUnits)
+	}
+	if want := 6 * 4.0 / 15; math.Abs(e.ReportUnits-want) > 1e-9 || math.Abs(e.ReportDollars-want*730*3600/1e6) > 1e-9 {
+		t.Errorf("%g units a second for %g dollars, want %g", e.ReportUnits, e.ReportDollars, want)
+	}
+}
+
 func TestDollars(t *testing.T) {
 	traffic := quiet(1000, 1_000_000)
 	e := estimateCost(traffic, costPrices{Write: 1, Read: 0, Storage: 0.25, Recovery: 0.25})
 	if want := 1000 * 730 * 3600 / 1e6; math.Abs(e.WriteDollars-want) > 1e-6 || e.WritesPerCall != 1 {
 		t.Errorf("writes: %g dollars, want %g; %g a call", e.WriteDollars, want, e.WritesPerCall)
 	}
-	if e.StorageDollars != 0.5 || math.Abs(e.Dollars-e.WriteDollars-0.5) > 1e-9 {
+	if e.StorageDollars != 0.5 || math.Abs(e.Dollars-e.WriteDollars-e.ReportDollars-0.5) > 1e-9 {
 		t.Errorf("a GB: %g dollars of %g", e.StorageDollars, e.Dollars)
 	}
 	hot := traffic
@@ -184,7 +198,7 @@ func TestUsageIsBilled(t *testing.T) {
 		traffic := quiet(tt.calls, tt.keys)
 		traffic.UsageWindows = tt.windows
 		e := estimateCost(traffic, costPrices{Write: 1})
-		if math.Abs(e.UsageWrites-tt.want) > 1e-9 || math.Abs(e.Dollars-e.WriteDollars-e.ReadDollars-e.StorageDollars-e.UsageDollars) > 1e-9 {
+		if math.Abs(e.UsageWrites-tt.want) > 1e-9 || math.Abs(e.Dollars-e.WriteDollars-e.ReadDollars-e.StorageDollars-e.UsageDollars-e.ReportDollars) > 1e-9 {
 			t.Errorf("%s: %+v, want %g writes of usage", name, e, tt.want)
 		}
 	}

@@ -14,5 +14,5 @@
 //
 // The cost model estimates the bill of a fleet's table from its traffic. Counts of writes come
 // from measurements in docs/scenarios.csv, which a test compares with the model. Prices are
-// inputs.
+// inputs. Of a Valkey or Redis server it estimates messages, processor and memory.
 package awscmd

@@ -22,7 +22,6 @@ type manifestFlags struct {
 	files    []string
 	prune    bool
 	takeOver bool
-	allowNew bool
 }
 
 func (f *manifestFlags) manifestFlags(cmd *cobra.Command) {
@@ -30,7 +29,7 @@ func (f *manifestFlags) manifestFlags(cmd *cobra.Command) {
 	cmd.Flags().StringArrayVarP(&f.files, "filename", "f", nil, "file, directory, or - for the standard input; may be repeated")
 	cmd.Flags().BoolVar(&f.prune, "prune", false, "delete records that this manifest made and does not have any more")
 	cmd.Flags().BoolVar(&f.takeOver, "take-over", false, "own records that another manifest owns")
-	cmd.Flags().BoolVar(&f.allowNew, "allow-new", false, "allow names of limits that no level, plan or rule has")
+	cmd.Flags().BoolVar(&f.isNew, "allow-new", false, allowNewUsage)
 }
 
 const manifestForm = `
@@ -62,7 +61,7 @@ A record that another changes at the same time is not overwritten.` + manifestFo
 		RunE: func(cmd *cobra.Command, _ []string) error { return f.apply(cmd) },
 	}
 	f.manifestFlags(cmd)
-	cmd.Flags().BoolVar(&f.dryRun, "dry-run", false, "make every check, and change nothing")
+	f.switchFlags(cmd)
 	cmd.Flags().BoolVarP(&f.yes, "yes", "y", false, "do not ask before records are deleted")
 	return cmd
 }
@@ -118,7 +117,7 @@ func (f *manifestFlags) plan(cmd *cobra.Command) (*manifest.Plan, error) {
 	if err != nil {
 		return nil, err
 	}
-	p, err := manifest.NewPlan(cmd.Context(), n, m, manifest.Options{Prune: f.prune, TakeOver: f.takeOver, AllowNew: f.allowNew})
+	p, err := manifest.NewPlan(cmd.Context(), n, m, manifest.Options{Prune: f.prune, TakeOver: f.takeOver, AllowNew: f.isNew, Reason: f.reason})
 	if err == nil {
 		err = p.Check(cmd.Context())
 	}

@@ -12,6 +12,7 @@ import (
 	"github.com/ratelimit/ratelimit/internal/command"
 	"github.com/ratelimit/ratelimit/pkg/api"
 	"github.com/ratelimit/ratelimit/pkg/client"
+	"github.com/ratelimit/ratelimit/pkg/limiter"
 )
 
 func auditColumns() []command.Column[api.AuditEvent] {
@@ -20,6 +21,7 @@ func auditColumns() []command.Column[api.AuditEvent] {
 		{Title: "PRINCIPAL", Value: func(e api.AuditEvent) string { return dash(e.Principal) }},
 		{Title: "ACTION", Value: func(e api.AuditEvent) string { return e.Action }},
 		{Title: "SUBJECT", Value: subjectOf},
+		{Title: "REASON", Value: func(e api.AuditEvent) string { return dash(e.Reason) }},
 		{Title: "DETAIL", Value: func(e api.AuditEvent) string { return dash(e.Detail) }},
 		{Title: "ID", Wide: true, Value: func(e api.AuditEvent) string { return e.ID }},
 		{Title: "BEFORE", Wide: true, Value: func(e api.AuditEvent) string { return compact(e.Before) }},
@@ -71,30 +73,55 @@ func (f *levelFlags) subjectFrom(args []string) error {
 	return nil
 }
 
+// auditFlags say which events are listed.
+type auditFlags struct {
+	levelFlags
+	principal, action string
+	from, to          string
+}
+
+func (f *auditFlags) flags(cmd *cobra.Command) {
+	cmd.Flags().BoolVar(&f.system, "system", false, "only changes of the system's limits and of the namespace itself")
+	filledVar(cmd.Flags(), &f.entity, "entity", "only changes of this entity and of its limits")
+	filledVar(cmd.Flags(), &f.resource, "resource", "only changes of the limits of this resource")
+	filledVar(cmd.Flags(), &f.principal, "principal", "only changes by this principal, such as socket:ada")
+	filledVar(cmd.Flags(), &f.action, "action", "only this action, such as limits.put, or this kind of action, such as limits")
+	cmd.Flags().StringVar(&f.from, "from", "", "only events at this time or later, such as 2026-11-22T09:00:00Z, 2026-11-22, 2026-11, or 1h for an hour ago")
+	cmd.Flags().StringVar(&f.to, "to", "", "only events before this time")
+	_ = cmd.RegisterFlagCompletionFunc("action", cobra.FixedCompletions(limiter.Actions(), cobra.ShellCompDirectiveNoFileComp)) // the flag is there
+}
+
+// of returns the events that the flags and the argument select.
+func (f *auditFlags) of(args []string) (client.AuditOf, error) {
+	if err := f.subjectFrom(args); err != nil {
+		return client.AuditOf{}, err
+	}
+	if f.system && f.entity+f.resource != "" || f.entity != "" && f.resource != "" {
+		return client.AuditOf{}, errors.New("say one subject: --system, --resource NAME or --entity ID, or none for all")
+	}
+	of := client.AuditOf{Entity: api.Name(f.entity), Resource: api.Name(f.resource), System: f.system, Principal: f.principal, Action: f.action}
+	var err error
+	of.From, of.To, err = parseUsageTimes(time.Now(), f.from, f.to)
+	return of, err
+}
+
 func listAudit(o *operator) *cobra.Command {
-	var f levelFlags
-	var from, to string
+	var f auditFlags
 	var limit int
 	cmd := &cobra.Command{
-		Use: "audit [SUBJECT]", Short: "List who changed an entity or limits", Args: cobra.MaximumNArgs(1), ValidArgsFunction: completer{o}.subject,
-		Long: `list audit shows the changes of an entity and its limits (--entity), of the limits of a
-resource (--resource), or of those of the system (--system), the newest first: when, by
-which credential, and the record before and after. SUBJECT says the same in one word, as the
-column SUBJECT does: an entity, '$RESOURCE:name' or '$SYSTEM'.`,
-		Example: `  ratelimit list audit --entity key/k-123
+		Use: "audit [SUBJECT]", Short: "List who changed what", Args: cobra.MaximumNArgs(1), ValidArgsFunction: completer{o}.subject,
+		Long: `list audit shows the changes in a namespace, the newest first: when, by which credential, why
+where --reason said so, and the record before and after. SUBJECT is one of the column SUBJECT: an entity, and its limits
+with it; '$RESOURCE:name'; or '$SYSTEM', the limits of the system and the namespace itself.
+--entity, --resource and --system say the same. Without a subject all changes are shown.`,
+		Example: `  ratelimit list audit --limit 20
+  ratelimit list audit --from 2026-11-22T08:00:00Z --principal ci
+  ratelimit list audit key/k-123 --action bucket
   ratelimit list audit '$RESOURCE:gpt-4'
-  ratelimit list audit --system --limit 10 -o json
-  ratelimit list audit key/k-123 --from 2026-11-22 --to 2026-11-23`,
+  ratelimit list audit --system -o json`,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if err := f.subjectFrom(args); err != nil {
-				return err
-			}
-			of, err := f.of()
+			of, err := f.of(args)
 			if err != nil {
-				return errors.New("say whose audit: an entity, '$RESOURCE:name' or '$SYSTEM', or --entity ID, --resource NAME or --system")
-			}
-			events := client.AuditOf{Entity: of.Entity, Resource: of.Resource}
-			if events.From, events.To, err = parseUsageTimes(from, to); err != nil {
 				return err
 			}
 			n, err := o.inNamespace(cmd.Context())
@@ -102,13 +129,11 @@ column SUBJECT does: an entity, '$RESOURCE:name' or '$SYSTEM'.`,
 				return err
 			}
 			return writeList(o, cmd.OutOrStdout(), limit, auditColumns(), client.Each(func(p client.Page) (*api.List[api.AuditEvent], error) {
-				return n.ListAudit(cmd.Context(), events, p)
+				return n.ListAudit(cmd.Context(), of, p)
 			}))
 		},
 	}
 	f.flags(cmd)
-	cmd.Flags().StringVar(&from, "from", "", "only events at this time or later, such as 2026-11-22T09:00:00Z, 2026-11-22 or 2026-11")
-	cmd.Flags().StringVar(&to, "to", "", "only events before this time")
 	limitFlag(cmd, &limit)
 	return cmd
 }

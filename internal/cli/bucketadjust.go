@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"errors"
 	"fmt"
 	"strings"
 
@@ -17,6 +18,7 @@ func adjustment(verb, short string) func(*operator) *cobra.Command {
 	return func(o *operator) *cobra.Command {
 		var f bucketFlags
 		var change api.BucketChange
+		var fitting, beyond bool
 		cmd := &cobra.Command{
 			Use: "bucket TOKENS", Short: short,
 			Example: "  ratelimit " + verb + " bucket --entity key/k-123 --resource gpt-4 --limit tpm 1000",
@@ -26,6 +28,12 @@ func adjustment(verb, short string) func(*operator) *cobra.Command {
 				}
 				if err := amount(cmd, verb, args, f.limit, &change); err != nil {
 					return err
+				}
+				switch {
+				case fitting:
+					change.Excess = api.UpToCapacity
+				case beyond:
+					change.Excess = api.Beyond
 				}
 				change.Entity, change.Resource, change.Limit, change.Variant = api.Name(f.entity), api.Name(f.resource), f.limit, f.variant
 				return o.adjust(cmd, verb, change)
@@ -37,6 +45,11 @@ func adjustment(verb, short string) func(*operator) *cobra.Command {
 		}
 		f.flags(cmd.Flags(), "NAME of the limit whose balance changes (default: every limit of the bucket)")
 		filledVar(cmd.Flags(), &change.Once, "once", "TEXT of which one change is made in a day, such as the number of an invoice")
+		if verb == "top-up" {
+			cmd.Flags().BoolVar(&fitting, "up-to-capacity", false, "book what fits (default: refuse a top-up that does not fit as a whole)")
+			cmd.Flags().BoolVar(&beyond, "beyond", false, "book all, also above the capacity: requests use that extra first, and it does not refill")
+			cmd.MarkFlagsMutuallyExclusive("up-to-capacity", "beyond")
+		}
 		o.switchFlags(cmd)
 		return cmd
 	}
@@ -79,7 +92,7 @@ func (o *operator) adjust(cmd *cobra.Command, verb string, change api.BucketChan
 	}
 	done, err := n.AdjustBucket(cmd.Context(), verb, change, o.options())
 	if err != nil {
-		return o.refusal(o.choices(err))
+		return o.refusal(unfit(o.choices(err), change))
 	}
 	noteCut(cmd, verb, done)
 	if done.InMemory && done.Result == api.Changed {
@@ -147,6 +160,39 @@ func noteCut(cmd *cobra.Command, verb string, done *api.Adjusted) {
 			cmd.PrintErrf("note: limit %s: %s of %s%s %s booked, and %s cut: %s\n", b.Limit, of(booked), of(booked+b.Cut), unit, verbs, of(b.Cut), bound)
 		}
 	}
+}
+
+// unfit has the refusal of a top-up that does not fit name the flags that have it made.
+func unfit(err error, change api.BucketChange) error {
+	p, ok := errors.AsType[*api.Problem](err)
+	if !ok || p.Type != api.Full {
+		return err
+	}
+	texts := make([]string, 0, len(p.Booked))
+	some := false
+	for _, b := range p.Booked {
+		unit := " tokens"
+		if money.Is(b.Limit) {
+			unit = ""
+		}
+		of := func(n api.Tokens) string { return command.Amounts(b.Limit, n.String()) }
+		texts = append(texts, fmt.Sprintf("%s of %s%s fit into limit %s", of(b.Tokens), of(b.Tokens+b.Cut), unit, b.Limit))
+		some = some || b.Tokens > 0
+	}
+	told := *p
+	told.Detail = strings.Join(texts, ", ") + ": nothing was booked"
+	if change.Once != "" {
+		told.Detail += fmt.Sprintf(", and the text %.100q can be used later", change.Once)
+	}
+	switch {
+	case some && change.Excess == "":
+		told.Detail += "; add --up-to-capacity to book what fits, or --beyond to book all, above the capacity"
+	case change.Excess == "":
+		told.Detail += "; add --beyond to book all, above the capacity"
+	default:
+		told.Detail += "; --beyond books all, above the capacity"
+	}
+	return &told
 }
 
 // firstText describes the change that a repeated one repeats.

@@ -22,7 +22,7 @@ func CompleteFiles(root *cobra.Command) {
 		}
 		_ = cmd.MarkFlagDirname("data")
 		_ = cmd.MarkPersistentFlagDirname("data")
-		for flag, values := range map[string][]string{"draw": {"even", "zipf"}, "store": {"dynamodb", "embedded"}} {
+		for flag, values := range map[string][]string{"draw": {"even", "zipf"}, "store": {"dynamodb", "embedded", "valkey"}} {
 			_ = cmd.RegisterFlagCompletionFunc(flag, cobra.FixedCompletions(values, cobra.ShellCompDirectiveNoFileComp)) // the same
 		}
 	}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/ratelimit/ratelimit/internal/cli/manifest"
 	"github.com/ratelimit/ratelimit/pkg/api"
 	"github.com/ratelimit/ratelimit/pkg/client"
 	"github.com/ratelimit/ratelimit/pkg/limiter"
@@ -75,7 +76,9 @@ func storedEntities(ctx context.Context, n *client.Namespace, offer func(api.Nam
 		p.Size = completionItems
 		return n.ListEntities(ctx, "", p)
 	}) {
-		offer(e.ID)
+		if !manifest.IsInventory(string(e.ID)) {
+			offer(e.ID)
+		}
 	}
 }
 

@@ -21,8 +21,10 @@ import (
 	"time"
 
 	"github.com/spf13/pflag"
+	"gopkg.in/yaml.v3"
 
 	"github.com/ratelimit/ratelimit/config"
+	"github.com/ratelimit/ratelimit/config/yamlcfg"
 	"github.com/ratelimit/ratelimit/internal/command"
 	"github.com/ratelimit/ratelimit/internal/server"
 )
@@ -42,6 +44,7 @@ type connection struct {
 	tokenEnv  string // variable with the token to show; "" = tokenVariable
 
 	context   string // name of the context to use; "" = none was named
+	used      string // name of the context that is used; "" = none
 	namespace string // of the context that is used; "" = the default
 
 	opening sync.Once
@@ -79,6 +82,9 @@ func (c *connection) find(ctx context.Context, data, file string) error {
 		file = command.DefaultFile
 	}
 	cfg, err := config.Load(file, config.Options{Demo: file == ""}) // without a file: the defaults
+	if problems, ok := errors.AsType[yamlcfg.Problems](err); ok {
+		return c.findBeside(ctx, file, problems)
+	}
 	if err != nil {
 		return err
 	}
@@ -92,12 +98,10 @@ func (c *connection) find(ctx context.Context, data, file string) error {
 	case path != "":
 		c.server = "unix://" + path
 		return nil
-	case cfg.Server.Admin.Address == "":
-		return c.findRunning(ctx)
 	case cfg.Server.Admin.Address == config.AdminOff:
 		return command.Failed(errors.New("the configuration says server.admin.address: off, so there is no admin listener"))
 	default:
-		return fmt.Errorf("the configuration has administration at %s: name the service with --server", cfg.Server.Admin.Address)
+		return c.findRunning(ctx)
 	}
 }
 
@@ -119,6 +123,51 @@ func (c *connection) findNamed(here bool) (bool, error) {
 		return true, nil
 	}
 	return c.useContext("")
+}
+
+// findBeside finds the service of a configuration with mistakes: it runs with the one before. Of the file it
+// reads the places where the socket may be, and nothing else.
+func (c *connection) findBeside(ctx context.Context, file string, problems yamlcfg.Problems) error {
+	text, err := config.ReadFile(file, maxBytes)
+	if err != nil {
+		return problems
+	}
+	var at struct {
+		Server struct {
+			Admin struct {
+				Address string `yaml:"address"`
+			} `yaml:"admin"`
+		} `yaml:"server"`
+		Store struct {
+			Embedded struct {
+				Data string `yaml:"data"`
+			} `yaml:"embedded"`
+		} `yaml:"store"`
+	}
+	_ = yaml.Unmarshal(text, &at) // as far as it can be read
+	switch {
+	case strings.HasPrefix(at.Server.Admin.Address, "unix:"):
+		c.server = at.Server.Admin.Address
+		return nil
+	case at.Server.Admin.Address != "":
+		return problems
+	case at.Store.Embedded.Data != "":
+		path, err := filepath.Abs(filepath.Join(at.Store.Embedded.Data, server.SocketName))
+		if err == nil && isSocket(path) {
+			c.server = "unix://" + path
+			return nil
+		}
+	}
+	if c.findRunning(ctx) != nil {
+		return problems
+	}
+	return nil
+}
+
+// isSocket reports whether there is a socket at a path.
+func isSocket(path string) bool {
+	info, err := os.Stat(path)
+	return err == nil && info.Mode()&fs.ModeSocket != 0
 }
 
 func (c *connection) findRunning(ctx context.Context) error {
@@ -199,6 +248,13 @@ func isRefusal(err error) bool {
 
 // unreachable says why there is no answer, and for common reasons how to get one.
 func (c *connection) unreachable(err error) error {
+	if c.used != "" {
+		return fmt.Errorf("context %s: %w", c.used, c.noAnswer(err))
+	}
+	return c.noAnswer(err)
+}
+
+func (c *connection) noAnswer(err error) error {
 	path, socket := c.socket()
 	switch {
 	case socket && (errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ECONNREFUSED)):
@@ -310,7 +366,7 @@ func (c *connection) useContext(name string) (bool, error) {
 	if from.TokenEnv != "" && c.tokenFile == "" && os.Getenv(from.TokenEnv) == "" {
 		return false, fmt.Errorf("context %s: its token is in the environment variable %s, which is not set", name, from.TokenEnv)
 	}
-	c.server, c.namespace = from.Server, from.Namespace
+	c.used, c.server, c.namespace = name, from.Server, from.Namespace
 	c.ca = cmp.Or(c.ca, from.CA)
 	if c.cert == "" && c.key == "" {
 		c.cert, c.key = from.Cert, from.Key

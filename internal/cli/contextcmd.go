@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/ratelimit/ratelimit/internal/command"
 )
@@ -22,7 +23,7 @@ A command asks the service of the first of these that there is: --server; --cont
 --data or --config; ` + ServerVariable + `; ` + ContextVariable + `; the context in use; the
 configuration in the working directory; the only service in the run directory.`,
 	}
-	cmd.AddCommand(newContextAdd(), newContextUse(), newContextList(), newContextDelete(), newContextCurrent())
+	cmd.AddCommand(newContextAdd(), newContextSet(), newContextUse(), newContextList(), newContextDelete(), newContextCurrent())
 	return cmd
 }
 
@@ -55,7 +56,14 @@ func newContextAdd() *cobra.Command {
 			return saveContexts(cmd, f, fmt.Sprintf("context %s saved", args[0]))
 		},
 	}
-	flags := cmd.Flags()
+	c.flags(cmd.Flags())
+	cmd.Flags().BoolVar(&use, "use", false, "make it the context in use")
+	cmd.Flags().BoolVar(&replace, "replace", false, "replace a context of this name")
+	return cmd
+}
+
+// flags are the fields of a context.
+func (c *namedContext) flags(flags *pflag.FlagSet) {
 	flags.StringVar(&c.Server, "server", "", "admin listener of the service: unix:///PATH or https://HOST:PORT")
 	flags.StringVarP(&c.Namespace, "namespace", "n", "", "namespace of requests that name none")
 	flags.StringVar(&c.CA, "ca", "", "PEM file of the authorities that the service's certificate may be of")
@@ -63,9 +71,61 @@ func newContextAdd() *cobra.Command {
 	flags.StringVar(&c.Key, "key", "", "PEM file of its private key")
 	flags.StringVar(&c.TokenFile, "token-file", "", "file with the token to show")
 	flags.StringVar(&c.TokenEnv, "token-env", "", "environment variable with the token to show")
-	flags.BoolVar(&use, "use", false, "make it the context in use")
-	flags.BoolVar(&replace, "replace", false, "replace a context of this name")
+}
+
+// newContextSet returns the command that changes a context.
+func newContextSet() *cobra.Command {
+	var given namedContext
+	var use bool
+	cmd := &cobra.Command{
+		Use: "set NAME", Short: "Change a context, or name a service", Args: oneContext, ValidArgsFunction: completeContext,
+		Long: `context set changes the fields of a context whose flags are given, or creates a context. An empty
+value removes a field.`,
+		Example: `  ratelimit context set production --token-file token
+  ratelimit context set production --server https://ratelimit:8082 --ca ca.pem --use`,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			f, err := loadContexts()
+			if err != nil {
+				return err
+			}
+			c, there := f.Contexts[args[0]]
+			if !there && given.Server == "" {
+				_, err := f.Find(args[0])
+				return fmt.Errorf("%w; a new one needs --server", err)
+			}
+			c.change(cmd.Flags(), &given)
+			if err := addContext(f, args[0], c, true); err != nil {
+				return err
+			}
+			if use {
+				f.Current = args[0]
+			}
+			return saveContexts(cmd, f, fmt.Sprintf("context %s saved", args[0]))
+		},
+	}
+	given.flags(cmd.Flags())
+	cmd.Flags().BoolVar(&use, "use", false, "make it the context in use")
 	return cmd
+}
+
+// change sets the fields whose flags are given. A token of a file takes the place of one of a variable, and the
+// other way round.
+func (c *namedContext) change(flags *pflag.FlagSet, given *namedContext) {
+	for name, field := range map[string]struct{ to, from *string }{
+		"server": {&c.Server, &given.Server}, "namespace": {&c.Namespace, &given.Namespace}, "ca": {&c.CA, &given.CA},
+		"cert": {&c.Cert, &given.Cert}, "key": {&c.Key, &given.Key},
+		"token-file": {&c.TokenFile, &given.TokenFile}, "token-env": {&c.TokenEnv, &given.TokenEnv},
+	} {
+		if flags.Changed(name) {
+			*field.to = *field.from
+		}
+	}
+	switch {
+	case given.TokenFile != "" && given.TokenEnv == "":
+		c.TokenEnv = ""
+	case given.TokenEnv != "" && given.TokenFile == "":
+		c.TokenFile = ""
+	}
 }
 
 // addContext puts a context into the file. Files are named by their whole path.

@@ -2,6 +2,7 @@ package cli
 
 import (
 	"fmt"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -39,13 +40,13 @@ func switchEntity(verb string, on bool) func(*operator) *cobra.Command {
 		}
 		cmd := &cobra.Command{
 			Use: "entity ID", Short: title(verb) + " an entity", Args: oneID, ValidArgsFunction: known,
-			Example: "  ratelimit " + verb + " entity key/k-123",
+			Example: "  ratelimit " + verb + " entity key/k-123\n  ratelimit " + verb + " entity key/k-123 --reason \"ticket 4711\"",
 			RunE: o.here(func(cmd *cobra.Command, args []string, n *client.Namespace) error {
 				id := api.Name(args[0])
 				return o.flip(cmd, n, on, client.Subject{Entity: id}, "entity "+id.String())
 			}),
 		}
-		o.switchFlags(cmd)
+		o.flipFlags(cmd)
 		return cmd
 	}
 }
@@ -64,7 +65,7 @@ func switchResource(verb string, on bool) func(*operator) *cobra.Command {
 				return o.flip(cmd, n, on, client.Subject{Resource: name}, "resource "+name.String())
 			}),
 		}
-		o.switchFlags(cmd)
+		o.flipFlags(cmd)
 		return cmd
 	}
 }
@@ -82,7 +83,7 @@ func switchNamespace(verb string, on bool) func(*operator) *cobra.Command {
 				return o.flip(cmd, n, on, client.Subject{}, "namespace "+api.Name(args[0]).String())
 			},
 		}
-		o.switchFlags(cmd)
+		o.flipFlags(cmd)
 		return cmd
 	}
 }
@@ -98,10 +99,6 @@ func oneName(of string) cobra.PositionalArgs {
 		}
 		return nil
 	}
-}
-
-func (o *operator) switchFlags(cmd *cobra.Command) {
-	cmd.Flags().BoolVar(&o.dryRun, "dry-run", false, "make every check, and change nothing")
 }
 
 // flip disables a subject, or enables it.
@@ -125,13 +122,26 @@ func disabledColumns() []command.Column[api.Disabled] {
 		{Title: "LEVEL", Value: func(d api.Disabled) string { return string(d.Level) }},
 		{Title: "ENTITY", Value: func(d api.Disabled) string { return named(d.Entity) }},
 		{Title: "RESOURCE", Value: func(d api.Disabled) string { return named(d.Resource) }},
+		{Title: "SINCE", Value: func(d api.Disabled) string { return sinceText(d.Since) }},
+		{Title: "BY", Value: func(d api.Disabled) string { return dash(d.By) }},
+		{Title: "REASON", Value: func(d api.Disabled) string { return dash(d.Reason) }},
 	}
+}
+
+// sinceText is a time to the second, or - for none.
+func sinceText(at time.Time) string {
+	if at.IsZero() {
+		return "-"
+	}
+	return at.UTC().Format(time.RFC3339)
 }
 
 func listDisabled(o *operator) *cobra.Command {
 	var limit int
 	cmd := &cobra.Command{
 		Use: "disabled", Short: "List disabled entities, resources and namespaces", Args: command.NoArgs,
+		Long: `list disabled shows the entities and resources of a namespace that are disabled, and the
+namespace itself: since when, by which credential, and the reason that was given.`,
 		RunE: o.here(func(cmd *cobra.Command, _ []string, n *client.Namespace) error {
 			return writeList(o, cmd.OutOrStdout(), limit, disabledColumns(), client.Each(func(p client.Page) (*api.List[api.Disabled], error) {
 				return n.ListDisabled(cmd.Context(), p)

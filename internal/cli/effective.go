@@ -94,3 +94,15 @@ func (f *levelFlags) decided() string {
 	}
 	return entity + ", for " + resource
 }
+
+// beforeEntity returns which names of limits a rule of its own can decide: all but those that an entity has for
+// the resource.
+func beforeEntity(all []api.EffectiveLimit) func(name string) bool {
+	exact := make(map[string]bool)
+	for _, l := range all {
+		if strings.HasPrefix(l.Source, "entity (") {
+			exact[l.Name] = true
+		}
+	}
+	return func(name string) bool { return !exact[name] }
+}

@@ -11,6 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/ratelimit/ratelimit/internal/cli/manifest"
 	"github.com/ratelimit/ratelimit/internal/command"
 	"github.com/ratelimit/ratelimit/pkg/api"
 	"github.com/ratelimit/ratelimit/pkg/client"
@@ -74,7 +75,11 @@ func listEntities(o *operator) *cobra.Command {
 		Use: "entities", Short: "List entities", Args: command.NoArgs,
 		RunE: o.here(func(cmd *cobra.Command, _ []string, n *client.Namespace) error {
 			return writeList(o, cmd.OutOrStdout(), limit, entityColumns(), client.Each(func(p client.Page) (*api.List[api.Entity], error) {
-				return n.ListEntities(cmd.Context(), api.Name(parent), p)
+				list, err := n.ListEntities(cmd.Context(), api.Name(parent), p)
+				if err == nil && parent == "" { // else they are asked for
+					list.Items = slices.DeleteFunc(list.Items, func(e api.Entity) bool { return manifest.IsInventory(string(e.ID)) })
+				}
+				return list, err
 			}))
 		}),
 	}
@@ -90,7 +95,7 @@ func limitFlag(cmd *cobra.Command, limit *int) {
 // entityFlags are the fields of an entity.
 type entityFlags struct {
 	name, parent, plan string
-	cascade, allowNew  bool
+	cascade            bool
 	metadata           map[string]string
 }
 
@@ -110,7 +115,7 @@ value removes a field.`,
 	cmd.Flags().StringVar(&f.name, "name", "", "name for people")
 	cmd.Flags().StringVar(&f.parent, "parent", "", "ID of the parent")
 	cmd.Flags().StringVar(&f.plan, "plan", "", "name of the plan of the configuration whose limits it has")
-	cmd.Flags().BoolVar(&f.allowNew, "allow-new", false, "allow a plan that the configuration does not have")
+	cmd.Flags().BoolVar(&o.isNew, "allow-new", false, allowNewUsage)
 	cmd.Flags().BoolVar(&f.cascade, "cascade", false, "the parent consumes what the entity consumes")
 	cmd.Flags().StringToStringVar(&f.metadata, "metadata", nil, "KEY=VALUE to keep with the entity, not interpreted")
 	o.changeFlags(cmd)
@@ -125,7 +130,6 @@ func (o *operator) setEntity(cmd *cobra.Command, n *client.Namespace, id api.Nam
 		return err
 	}
 	f.apply(cmd, e)
-	opts.AllowNew = f.allowNew
 	change, err := n.PutEntity(cmd.Context(), *e, opts)
 	return reportLimiting(cmd, o, "entity "+id.String(), "entity "+id.String()+", for a resource without its own", change, err)
 }

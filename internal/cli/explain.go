@@ -22,6 +22,8 @@ type explainFlags struct {
 	live  bool   // ask the service that commands of administration ask
 	watch bool
 	every time.Duration
+
+	runs bool // a service of the configuration runs, and was not asked
 }
 
 // NewExplain returns the command explain.
@@ -60,7 +62,11 @@ JSON as Envoy and /json have it: descriptors are admitted together or not at all
 			if err != nil {
 				return err
 			}
-			return f.show(cmd.Context(), ask, cmd.OutOrStdout())
+			err = f.show(cmd.Context(), ask, cmd.OutOrStdout())
+			if f.runs {
+				cmd.PrintErrln("note: this is the answer of the file alone, without stored limits and balances: a service with this file runs here, and --live asks it")
+			}
+			return err
 		},
 	}
 	f.Flags(cmd)

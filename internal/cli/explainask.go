@@ -16,8 +16,10 @@ import (
 	"github.com/spf13/cobra"
 	"golang.org/x/term"
 
+	"github.com/ratelimit/ratelimit/config"
 	"github.com/ratelimit/ratelimit/internal/cli/manifest"
 	"github.com/ratelimit/ratelimit/internal/command"
+	"github.com/ratelimit/ratelimit/internal/server"
 	"github.com/ratelimit/ratelimit/pkg/admin"
 	"github.com/ratelimit/ratelimit/pkg/embedded"
 	"github.com/ratelimit/ratelimit/pkg/limiter"
@@ -124,6 +126,7 @@ func (f *explainFlags) compute(ctx context.Context, explain func(*admin.Explaine
 	if err != nil {
 		return nil, err
 	}
+	f.runs = answers(ctx, cfg)
 	store := embedded.New(embedded.Config{})
 	defer func() { _ = store.Close(ctx) }()
 	l, err := limiter.New(limiter.Config{Store: store})
@@ -135,6 +138,17 @@ func (f *explainFlags) compute(ctx context.Context, explain func(*admin.Explaine
 	}
 	inForce := &admin.InForce{Rules: cfg.Rules, UnmatchedDeny: cfg.DenyUnknown}
 	return explain(&admin.Explainer{InForce: func() *admin.InForce { return inForce }, Decider: l, Now: time.Now})
+}
+
+// answers reports whether a service answers at the socket that a configuration has.
+func answers(ctx context.Context, cfg *config.Config) bool {
+	path, err := server.AdminSocket(cfg)
+	if err != nil || path == "" {
+		return false
+	}
+	ctx, stop := context.WithTimeout(ctx, time.Second)
+	defer stop()
+	return server.SocketAnswers(ctx, path)
 }
 
 // ask has a running service explain, and reads its answer into x.

@@ -26,7 +26,7 @@ func parseLimits(args []string) (map[string]api.Limit, error) {
 		if err != nil {
 			return nil, fmt.Errorf("limit %s: %w", name, err)
 		}
-		if strings.Contains(text, money.Unit) && !money.Is(name) {
+		if l.Dollars && !money.Is(name) {
 			return nil, fmt.Errorf("limit %s %s", name, money.NotMoney(name))
 		}
 		all[name] = l

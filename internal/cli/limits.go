@@ -119,6 +119,11 @@ func showEffective(cmd *cobra.Command, o *operator, f *levelFlags) error {
 	if err != nil {
 		return o.refusal(err)
 	}
+	if of.Entity != "" {
+		if err := noteRules(cmd, n, of, beforeEntity(list.Items)); err != nil {
+			return o.refusal(err)
+		}
+	}
 	return command.WriteOne(cmd.OutOrStdout(), o.output, effectiveColumns(), list.Items, list)
 }
 
@@ -153,7 +158,6 @@ type setLimitsFlags struct {
 	remove        []string
 	onUnavailable string
 	inherit       bool
-	allowNew      bool
 	shadow        bool
 }
 
@@ -201,7 +205,7 @@ ratelimit explain shows them.`,
 	cmd.Flags().StringVar(&f.onUnavailable, "on-unavailable", "", "of --system: allow, deny or local, the answer while the store does not answer; empty = that of the configuration")
 	cmd.Flags().BoolVar(&f.inherit, "inherit", true, "names that the level does not have are those of less specific levels; =false has the level stand alone")
 	cmd.Flags().BoolVar(&f.shadow, "shadow", false, "try the named limits beside those in force; they deny nothing. With --remove: drop those that are tried")
-	cmd.Flags().BoolVar(&f.allowNew, "allow-new", false, "allow names of limits that no level, plan or rule has")
+	cmd.Flags().BoolVar(&o.isNew, "allow-new", false, allowNewUsage)
 	o.changeFlags(cmd)
 	return cmd
 }
@@ -229,7 +233,6 @@ func changeLimits(cmd *cobra.Command, o *operator, f *setLimitsFlags, args []str
 	}
 	stored, err := n.Limits(cmd.Context(), of)
 	opts := o.options()
-	opts.AllowNew = f.allowNew
 	switch {
 	case isNotFound(err):
 		stored = &api.Limits{}
@@ -244,11 +247,15 @@ func changeLimits(cmd *cobra.Command, o *operator, f *setLimitsFlags, args []str
 		return err
 	}
 	if len(next.Limits) == 0 && next.OnUnavailable == "" && next.Inherit == nil && len(f.remove) > 0 {
+		opts.AllowNew = false // it brings no name
 		change, err := n.DeleteLimits(cmd.Context(), of, opts)
 		return reportLimits(cmd, o, &f.levelFlags, change, err)
 	}
 	change, err := n.PutLimits(cmd.Context(), of, next, opts)
-	return reportLimits(cmd, o, &f.levelFlags, change, err)
+	if err := reportLimits(cmd, o, &f.levelFlags, change, err); err != nil || of.Entity == "" || f.resource != "" {
+		return err
+	}
+	return noteRules(cmd, n, of, func(name string) bool { _, there := named[name]; return there })
 }
 
 // asShadows has the limits of the flags tried beside those in force.

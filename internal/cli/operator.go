@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"bufio"
 	"context"
 	"errors"
 	"fmt"
@@ -9,7 +8,6 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
-	"golang.org/x/term"
 
 	"github.com/ratelimit/ratelimit/internal/command"
 	"github.com/ratelimit/ratelimit/pkg/api"
@@ -21,32 +19,13 @@ import (
 type operator struct {
 	connection
 	tableFlags
+	changing
 
 	namespace string
 	data      string // directory of the service to find
 	config    string // file of the service to find
 	output    string
 	given     func(flag string) bool // whether the command line has a flag
-
-	dryRun bool
-	etag   string
-	yes    bool
-}
-
-// changeFlags are those of commands that change something.
-func (o *operator) changeFlags(cmd *cobra.Command) {
-	cmd.Flags().BoolVar(&o.dryRun, "dry-run", false, "make every check, and change nothing")
-	filledVar(cmd.Flags(), &o.etag, "etag", "change only the record that has this etag, which -o wide shows")
-}
-
-// deleteFlags are those of commands that delete something.
-func (o *operator) deleteFlags(cmd *cobra.Command) {
-	o.changeFlags(cmd)
-	cmd.Flags().BoolVarP(&o.yes, "yes", "y", false, "do not ask")
-}
-
-func (o *operator) options() client.Options {
-	return client.Options{DryRun: o.dryRun, IfMatch: o.etag}
 }
 
 // connect finds the service, and returns a client of it.
@@ -116,27 +95,16 @@ func (o *operator) refusal(err error) error {
 	return command.Failed(err)
 }
 
+// isUnsupported reports whether the service has no such thing.
+func isUnsupported(err error) bool {
+	p, ok := errors.AsType[*api.Problem](err)
+	return ok && p.Type == api.Unsupported
+}
+
 // isNotFound reports whether the service refused because there is nothing.
 func isNotFound(err error) bool {
 	p, ok := errors.AsType[*api.Problem](err)
 	return ok && p.Type == api.NotFound
-}
-
-// confirm asks before something is deleted.
-func (o *operator) confirm(cmd *cobra.Command, what string) error {
-	if o.yes || o.dryRun {
-		return nil
-	}
-	in, ok := cmd.InOrStdin().(*os.File)
-	if !ok || !term.IsTerminal(int(in.Fd())) { // #nosec G115 -- a descriptor is small
-		return fmt.Errorf("%s asks before it deletes %s, and there is no terminal: add --yes", cmd.CommandPath(), what)
-	}
-	cmd.PrintErrf("Delete %s? [y/N] ", what)
-	line, _ := bufio.NewReader(in).ReadString('\n') // no answer is no
-	if answer := strings.ToLower(strings.TrimSpace(line)); answer != "y" && answer != "yes" {
-		return command.Failed(errors.New("nothing was deleted"))
-	}
-	return nil
 }
 
 // confirmed is inNamespace for a command that deletes something, and asks first.
@@ -157,10 +125,6 @@ func (o *operator) named(cmd *cobra.Command, name string) (*client.Namespace, er
 		return nil, err
 	}
 	return c.Namespace(name), nil
-}
-
-func (o *operator) yesFlag(cmd *cobra.Command) {
-	cmd.Flags().BoolVarP(&o.yes, "yes", "y", false, "do not ask")
 }
 
 // readOne checks a selection, and reads the record that it selects.

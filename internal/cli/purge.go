@@ -86,9 +86,10 @@ func orphanColumns() []command.Column[api.Orphan] {
 func listOrphans(o *operator) *cobra.Command {
 	var limit int
 	cmd := &cobra.Command{
-		Use: "orphans", Short: "List the IDs of a DynamoDB table that no namespace has", Args: command.NoArgs,
-		Long: `list orphans shows the IDs under which a DynamoDB table may have records that no namespace leads
-to, and the names that had them. Other programs, and changes by hand, leave such.`,
+		Use: "orphans", Short: "List the IDs of the store's table that no namespace has", Args: command.NoArgs,
+		Long: `list orphans shows the IDs under which the store's table may have records that no namespace leads
+to, and the names that had them. Other programs, and changes by hand, leave such. The embedded
+store has none.`,
 		Example: "  ratelimit list orphans",
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			c, err := o.connect(cmd.Context())

@@ -15,6 +15,7 @@ import (
 	"github.com/ratelimit/ratelimit/internal/command"
 	"github.com/ratelimit/ratelimit/pkg/api"
 	"github.com/ratelimit/ratelimit/pkg/client"
+	"github.com/ratelimit/ratelimit/pkg/limiter"
 )
 
 // topFlags are those of the command top.
@@ -35,10 +36,14 @@ func NewTop() *cobra.Command {
 		Long: `top shows the limits of entities with the most denials of the last minute, or with --by busiest
 those with the most decisions. --by shadow shows the entities that would be denied by rules in
 shadow mode and by shadow limits. On a terminal it goes on until q or Ctrl-C. Numbers are those of
-the replica that answers; clients that invent names can make them too small, never too large.`,
+the replica that answers; clients that invent names can make them too small, never too large.
+
+--fleet adds those of all other replicas of the store: at most 20 rows of each, of its last
+report, which is up to 20 seconds old.`,
 		Example: `  ratelimit top
   ratelimit top --by busiest --limit tpm
   ratelimit top --by shadow
+  ratelimit top --fleet
   ratelimit top --once -o json`,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			f.of.Resource = api.Name(f.resource)
@@ -56,6 +61,7 @@ the replica that answers; clients that invent names can make them too small, nev
 	cmd.Flags().StringVar(&f.resource, "resource", "", "only for this resource")
 	cmd.Flags().StringVar(&f.of.Limit, "limit", "", "only limits of this NAME")
 	cmd.Flags().IntVar(&f.of.Size, "size", 20, "most rows, 1 to 1000")
+	cmd.Flags().BoolVar(&f.of.Fleet, "fleet", false, "of all replicas of the store, and not of one")
 	cmd.Flags().BoolVar(&f.once, "once", false, "show it once, also on a terminal")
 	cmd.Flags().DurationVar(&f.every, "every", time.Second, "time from one table to the next on a terminal")
 	completer{&f.operator}.flags(cmd)
@@ -98,7 +104,11 @@ func (f *topFlags) page(ctx context.Context, c *client.Client) (string, error) {
 		return "", f.refusal(err)
 	}
 	var text strings.Builder
-	fmt.Fprintf(&text, "%s, last %d s, %s   (q ends)\n\n", top.By, top.Seconds, f.server)
+	of := f.server
+	if top.Fleet {
+		of += " and all other replicas"
+	}
+	fmt.Fprintf(&text, "%s, last %d s, %s   (q ends)\n\n", top.By, top.Seconds, of)
 	err = command.WriteTable(&text, f.output == command.OutputWide, topColumns(), top.Items)
 	return text.String(), err
 }
@@ -112,6 +122,14 @@ func topColumns() []command.Column[api.TopRow] {
 		{Title: "RESOURCE", Value: func(r api.TopRow) string { return r.Resource.String() }},
 		{Title: "LIMIT", Value: topLimit},
 		{Title: "DECISIONS", Amount: true, Value: func(r api.TopRow) string { return strconv.FormatInt(r.Decisions, 10) }},
-		{Title: "TOKENS", Limit: topLimit, Value: func(r api.TopRow) string { return r.Tokens.String() }},
+		{Title: "TOKENS", Limit: topLimit, Value: func(r api.TopRow) string { return wholeTokens(r.Tokens).String() }},
 	}
+}
+
+// wholeTokens cuts the thousandths of an amount that has whole tokens: numbers of a sliding minute are no more exact.
+func wholeTokens(t api.Tokens) api.Tokens {
+	if t < limiter.Milli {
+		return t
+	}
+	return t - t%limiter.Milli
 }

@@ -29,14 +29,14 @@ func (f *usageFlags) flags(cmd *cobra.Command) {
 	cmd.Flags().StringVar(&f.entity, "entity", "", "only usage of this entity")
 	cmd.Flags().StringVar(&f.resource, "resource", "", "only usage of this resource")
 	cmd.Flags().StringVar(&f.window, "window", string(api.Hour), "hour, day or month, of UTC")
-	cmd.Flags().StringVar(&f.from, "from", "", "only windows that start at this time or later, such as 2026-11-22T09:00:00Z, 2026-11-22 or 2026-11")
+	cmd.Flags().StringVar(&f.from, "from", "", "only windows that start at this time or later, such as 2026-11-22T09:00:00Z, 2026-11-22, 2026-11, or 1h for an hour ago")
 	cmd.Flags().StringVar(&f.to, "to", "", "only windows that start before this time")
 	_ = cmd.RegisterFlagCompletionFunc("window", cobra.FixedCompletions([]string{string(api.Hour), string(api.Day), string(api.Month)}, cobra.ShellCompDirectiveNoFileComp))
 }
 
 func (f *usageFlags) of() (of client.UsageOf, err error) {
 	of = client.UsageOf{Entity: api.Name(f.entity), Resource: api.Name(f.resource), Window: api.Window(f.window)}
-	of.From, of.To, err = parseUsageTimes(f.from, f.to)
+	of.From, of.To, err = parseUsageTimes(time.Now(), f.from, f.to)
 	return of, err
 }
 
@@ -59,7 +59,25 @@ func usageColumns(rows []usageRow) []command.Column[usageRow] {
 			command.Column[usageRow]{Title: "%", Value: func(r usageRow) string { return percentOf(r.Amount, r.Budget) }},
 		)
 	}
-	return append(columns, command.Column[usageRow]{Title: "", Value: func(r usageRow) string { return r.Bar }})
+	return append(columns, command.Column[usageRow]{Title: barTitle(rows), Value: func(r usageRow) string { return r.Bar }})
+}
+
+// barTitle names the amounts that bars compare with.
+func barTitle(rows []usageRow) string {
+	budgets := 0
+	for _, r := range rows {
+		if r.Budget > 0 {
+			budgets++
+		}
+	}
+	switch budgets {
+	case 0:
+		return "OF MAXIMUM"
+	case len(rows):
+		return "OF BUDGET"
+	default:
+		return "OF BUDGET, ELSE OF MAXIMUM"
+	}
 }
 
 // percentOf returns which part of a budget is used, rounded down; - without a budget.
@@ -77,7 +95,8 @@ func listUsage(o *operator) *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "usage", Short: "List consumption by hour, day or month", Args: command.NoArgs,
 		Long: `list usage shows the consumption of entities, net of refunds, by hour, day or month,
-with a bar for each window, and the budget that is in force now. -o csv writes every page as
+and the budget that is in force now. A bar compares the use with the budget, or without one with
+the greatest use of the limit in the list; its title says which. -o csv writes every page as
 it comes and reports progress; an export that was cut off goes on with --after.`,
 		Example: `  ratelimit list usage --entity key/k-123 --window day --from 2026-11
   ratelimit list usage --window month -o csv > usage.csv`,
@@ -160,7 +179,7 @@ func usageTotalColumns() []command.Column[usageTotal] {
 		{Title: "LIMIT", Value: func(r usageTotal) string { return r.limit }},
 		{Title: "TOTAL", Limit: usageTotal.limitName, Value: func(r usageTotal) string { return r.of.Limits[r.limit].Total.String() }},
 		{Title: "AVERAGE", Limit: usageTotal.limitName, Value: func(r usageTotal) string { return r.of.Limits[r.limit].Average.String() }},
-		{Title: "WINDOWS", Amount: true, Value: func(r usageTotal) string { return strconv.FormatInt(r.of.Snapshots, 10) }},
+		{Title: "WINDOWS", Amount: true, Value: func(r usageTotal) string { return strconv.FormatInt(r.of.Windows, 10) }},
 		{Title: "FIRST", Value: func(r usageTotal) string { return r.of.First.UTC().Format(time.RFC3339) }},
 		{Title: "LAST", Value: func(r usageTotal) string { return r.of.Last.UTC().Format(time.RFC3339) }},
 	}
@@ -171,7 +190,8 @@ func getUsage(o *operator) *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "usage", Short: "Sum usage up", Args: command.NoArgs,
 		Long: `get usage sums up the lines of list usage: the total of each limit, the average of a window,
-and the first and the last window. A window of two entities or resources counts twice.`,
+and the first and the last window. A window counts once, however many entities and resources
+used it.`,
 		Example: `  ratelimit get usage --entity key/k-123 --window day --from 2026-11-01 --to 2026-12-01`,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			sum, err := readOne(cmd.Context(), o, f.of, (*client.Namespace).SumUsage)

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/ratelimit/ratelimit/pkg/api"
+	"github.com/ratelimit/ratelimit/pkg/limiter"
 )
 
 // usageRow is the use of one limit in one window.
@@ -17,11 +18,11 @@ type usageRow struct {
 	Limit  string
 	Amount api.Tokens
 	Budget int64  // tokens that the limit's budget has; 0 = it has none
-	Bar    string // as long as Amount, next to the other windows of the entity, resource and limit
+	Bar    string // as long as Amount, next to the budget, else to the greatest use of the limit in the list
 }
 
 // usageRows returns a row for each limit of each window, in order of entities, resources, limits and
-// starts, with bars of at most width characters.
+// starts, with bars of at most width characters. A full bar is the budget, or more of it.
 func usageRows(all []api.Usage, width int) []usageRow {
 	var rows []usageRow
 	for _, u := range all {
@@ -30,14 +31,16 @@ func usageRows(all []api.Usage, width int) []usageRow {
 		}
 	}
 	slices.SortStableFunc(rows, func(a, b usageRow) int { return cmp.Or(a.series(b), a.Start.Compare(b.Start)) })
-	for i := 0; i < len(rows); {
-		end, most := i, api.Tokens(0)
-		for ; end < len(rows) && rows[i].series(rows[end]) == 0; end++ {
-			most = max(most, rows[end].Amount)
+	most := make(map[string]api.Tokens) // by limit
+	for _, r := range rows {
+		most[r.Limit] = max(most[r.Limit], r.Amount)
+	}
+	for i := range rows {
+		full := most[rows[i].Limit]
+		if b := rows[i].Budget; b > 0 {
+			full = api.Tokens(b * limiter.Milli)
 		}
-		for ; i < end; i++ {
-			rows[i].Bar = bar(rows[i].Amount, most, width)
-		}
+		rows[i].Bar = bar(min(rows[i].Amount, full), full, width)
 	}
 	return rows
 }

@@ -54,6 +54,7 @@ func TestRowsAreBySeriesAndTime(t *testing.T) {
 		got = append(got, fmt.Sprintf("%s %s %d %s%s", r.Entity, r.Limit, r.Start.Hour(), r.Amount, r.Bar))
 	}
 	want := []string{"a rpm 1 0.001▏", "a rpm 2 1██████████", "b rpm 1 -0.005", "b tpm 1 0.001██████████"}
+	// the greatest use of a limit is that of the list
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
@@ -118,15 +119,16 @@ func TestCSVHasAnyName(t *testing.T) {
 }
 
 func TestParseTime(t *testing.T) {
+	now := time.Date(2026, 11, 22, 9, 0, 0, 0, time.UTC)
 	for text, want := range map[string]string{
-		"2026-11-22T09:30:00+02:00": "2026-11-22T07:30:00Z", "2026-11-22": "2026-11-22T00:00:00Z", "2026-11": "2026-11-01T00:00:00Z", "": "0001-01-01T00:00:00Z",
+		"1h30m": "2026-11-22T07:30:00Z", "0s": "2026-11-22T09:00:00Z", "2026-11-22T09:30:00+02:00": "2026-11-22T07:30:00Z", "2026-11-22": "2026-11-22T00:00:00Z", "2026-11": "2026-11-01T00:00:00Z", "": "0001-01-01T00:00:00Z",
 	} {
-		if got, err := parseUsageTime(text); err != nil || got.UTC().Format(time.RFC3339) != want {
+		if got, err := parseUsageTime(now, text); err != nil || got.UTC().Format(time.RFC3339) != want {
 			t.Errorf("%q: %v, %v; want %s", text, got, err, want)
 		}
 	}
-	for _, bad := range []string{"yesterday", "2026-13", "2026-11-22 09:00"} {
-		if _, err := parseUsageTime(bad); err == nil {
+	for _, bad := range []string{"yesterday", "2026-13", "2026-11-22 09:00", "-1h", "1d"} {
+		if _, err := parseUsageTime(now, bad); err == nil {
 			t.Errorf("%q is a time", bad)
 		}
 	}

@@ -38,16 +38,20 @@ it was last full is not stored: there is nothing to change.`
 
 // NewReset returns the command reset.
 func NewReset() *cobra.Command {
-	return newVerb("reset", "Fill a bucket, as if it had never been used", `reset fills the bucket of an entity and a resource. It is no usage, and leaves an audit event.`+whichBucket,
+	return newVerb("reset", "Fill a bucket, as if it had never been used", `reset fills the bucket of an entity and a resource; tokens above the capacity stay. It is no usage, and leaves an audit event.`+whichBucket,
 		adjustment("reset", "Fill a bucket"))
 }
 
 // NewTopUp returns the command top-up.
 func NewTopUp() *cobra.Command {
-	return newVerb("top-up", "Give tokens to a bucket", `top-up gives tokens to the bucket of an entity and a resource, up to its capacity. It prints
-the booked amount, and the amount that the capacity cut; a top-up of which nothing fits is
-refused. With --once TEXT it is made once a day, however often it is repeated; a repetition
-prints the amount booked the first time, and a refusal does not use the text.`+whichBucket,
+	return newVerb("top-up", "Give tokens to a bucket", `top-up gives tokens to the bucket of an entity and a resource. A top-up that does not fit below the
+capacity as a whole is refused, with the amounts. With --up-to-capacity what fits is booked; the
+command prints the booked amount, and the amount that was cut. With --beyond all is booked, such
+as an extra that a customer paid for: requests use the part above the capacity first, it does not
+refill, and a change of the limit keeps it. It ends with the window of a calendar quota.
+
+With --once TEXT a top-up is made once a day, however often it is repeated; a repetition prints
+the amount booked the first time, and a refusal does not use the text.`+whichBucket,
 		adjustment("top-up", "Give tokens to a bucket"))
 }
 

@@ -21,6 +21,8 @@ const (
 	// HTTPAddressVariable takes the place of the default of server.http.address: the
 	// image sets it, so that probes reach the service with any flags.
 	HTTPAddressVariable = "RATELIMIT_HTTP_ADDRESS"
+	// ValkeyPasswordVariable is the password of the store valkey, where store.valkey.password_file names no file.
+	ValkeyPasswordVariable = "RATELIMIT_VALKEY_PASSWORD" // #nosec G101 -- the name of it
 )
 
 // Source says where the configuration comes from.
@@ -69,6 +71,7 @@ func (s *Source) Options() config.Options {
 // defaults changes the defaults by the environment and the flags.
 func (s *Source) defaults(c *config.Config) {
 	c.Server.HTTP.Address = cmp.Or(os.Getenv(HTTPAddressVariable), c.Server.HTTP.Address)
+	c.Store.Valkey.Password = os.Getenv(ValkeyPasswordVariable)
 	if s.environment != nil {
 		s.environment.Defaults(c)
 	}
@@ -86,6 +89,9 @@ func (s *Source) UseEnvironment() (*environment.Settings, error) {
 	s.environment, err = environment.Read(os.LookupEnv)
 	return s.environment, err
 }
+
+// SetEnvironment makes settings of another service the defaults.
+func (s *Source) SetEnvironment(settings *environment.Settings) { s.environment = settings }
 
 // Load reads the configuration. Its error is config.Problems where the files are wrong.
 func (s *Source) Load() (*config.Config, error) {

@@ -5,7 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"math"
 	"net"
+	"net/url"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -22,11 +24,37 @@ type Settings struct {
 	Rules string
 	// Honoured, Accepted and Ignored are the names of variables that are set, sorted.
 	Honoured, Accepted, Ignored []string
+	// Other is the setting that names a store of the other service; "" = there is none. A Redis server is used where
+	// the store of the configuration is valkey.
+	Other string
 
 	defaults []func(*config.Config)
 	runtime  runtime
 	xds      bool
+	debug    struct{ host, port string }
+	statsd   statsd
+	redis    redisServer
 	tls      bool // without it the files of the listener have no effect
+}
+
+// statsd is the parts of the settings of a StatsD server.
+type statsd struct {
+	on, off, dog bool
+	host, port   string
+	interval     time.Duration // 0 = the default
+	tags         map[string]string
+}
+
+// set puts the server into a configuration, if it is on.
+func (s *statsd) set(c *config.Config) {
+	if !s.on && !s.dog || s.off {
+		return
+	}
+	of := &c.Server.Statsd
+	of.Address, of.Tags, of.Protocol = joinHost(cmp.Or(s.host, "localhost"), cmp.Or(s.port, "8125")), s.tags, config.StatsdTCP
+	if of.Interval = cmp.Or(s.interval, of.Interval); s.dog {
+		of.Protocol = config.DogStatsd
+	}
 }
 
 // runtime is the parts of the directory with rules.
@@ -84,10 +112,27 @@ func Read(lookup Lookup) (*Settings, error) {
 	if !s.tls {
 		s.defaults = append(s.defaults, func(c *config.Config) { c.Server.GRPC.TLS = config.TLS{} })
 	}
+	s.defaults = append(s.defaults, s.statsd.set)
+	if s.debug.port != "" {
+		s.defaults = append(s.defaults, func(c *config.Config) {
+			c.Server.Debug.Address = joinHost(cmp.Or(s.debug.host, "0.0.0.0"), s.debug.port)
+		})
+	}
 	var c config.Config
 	s.Defaults(&c)
 	if of := &c.Server.GRPC.TLS; s.tls && (of.Cert == "" || of.Key == "") {
 		mistakes = append(mistakes, errors.New("GRPC_SERVER_USE_TLS: needs GRPC_SERVER_TLS_CERT and GRPC_SERVER_TLS_KEY"))
+	}
+	if of := &c.Server.GRPC.TLS; of.ClientName != "" && of.ClientCA == "" {
+		mistakes = append(mistakes, errors.New("GRPC_CLIENT_TLS_SAN: needs GRPC_CLIENT_TLS_CACERT, without which no client must show a certificate"))
+	}
+	if err := s.redis.use(s, lookup); err != nil {
+		mistakes = append(mistakes, err)
+	}
+	for _, name := range others() {
+		if value, _ := lookup(name); value != "" {
+			s.Other = cmp.Or(s.Other, name)
+		}
 	}
 	for _, names := range [][]string{s.Honoured, s.Accepted, s.Ignored} {
 		slices.Sort(names)
@@ -221,6 +266,62 @@ func parsePairs(mark string) func(string) (map[string]string, error) {
 	}
 }
 
+// parseTags reads the tags of StatsD.
+func parseTags(text string) (map[string]string, error) {
+	tags, err := parsePairs(":")(text)
+	for name, value := range tags {
+		err = errors.Join(err, config.CheckTag(name, value))
+	}
+	return tags, err
+}
+
+// parseThousandths reads a part above 0, at most 1, in thousandths.
+func parseThousandths(text string) (int64, error) {
+	share, err := strconv.ParseFloat(text, 64)
+	if err != nil || !(share >= 0.001 && share <= 1) {
+		return 0, fmt.Errorf("%q must be 0.001 to 1, such as 0.8", text)
+	}
+	return int64(math.Round(share * 1000)), nil
+}
+
+// parseCollector reads the URL of a collector, with rpc: or grpc: in place of http: too.
+func parseCollector(value string) (string, error) {
+	if value == "" {
+		return "", nil
+	}
+	for _, scheme := range []string{"rpc:", "grpc:"} {
+		if rest, ok := strings.CutPrefix(value, scheme); ok {
+			value = "http:" + rest
+		}
+	}
+	u, err := url.Parse(value)
+	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Hostname() == "" {
+		return "", fmt.Errorf("%.100q must be a URL, such as http://collector:4317", value)
+	}
+	return value, nil
+}
+
+// parseShare reads a part, 0 to 1.
+func parseShare(value string) (string, error) {
+	share, err := strconv.ParseFloat(value, 64)
+	if err != nil || !(share >= 0 && share <= 1) {
+		return "", fmt.Errorf("%q must be 0 to 1, such as 0.01", value)
+	}
+	return value, nil
+}
+
+// parseProtocol reads the protocol of a collector.
+func parseProtocol(value string) (string, error) {
+	switch value {
+	case "http", "http/protobuf":
+		return "http/protobuf", nil
+	case "grpc":
+		return "grpc", nil
+	default:
+		return "", fmt.Errorf("%q must be http or grpc", value)
+	}
+}
+
 // parseLevel reads a level of the log.
 func parseLevel(value string) (slog.Level, error) {
 	switch strings.ToLower(value) {
@@ -248,6 +349,9 @@ func parseFormat(value string) (config.LogFormat, error) {
 		return "", fmt.Errorf("%q must be text or json", value)
 	}
 }
+
+// joinHost returns an address of a host, which may have brackets, and a port.
+func joinHost(host, port string) string { return net.JoinHostPort(strings.Trim(host, "[]"), port) }
 
 // withHost and withPort change a part of an address.
 func withHost(address *string, host string) {

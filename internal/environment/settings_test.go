@@ -1,6 +1,7 @@
 package environment_test
 
 import (
+	"log/slog"
 	"os"
 	"regexp"
 	"slices"
@@ -60,20 +61,26 @@ func TestEveryVariable(t *testing.T) {
 		"XDS_CLIENT_MAX_MSG_SIZE_IN_BYTES": "1000000", "FORCE_START_WITHOUT_INITIAL_CONFIG": "true", "MERGE_DOMAIN_CONFIG": "true",
 		"LIMIT_RESPONSE_HEADERS_ENABLED": "true", "LIMIT_LIMIT_HEADER": "X-L", "SHADOW_MODE": "true", "QUOTA_MODE": "true", "RESPONSE_DYNAMIC_METADATA": "true",
 		"USE_PROMETHEUS": "true", "PROMETHEUS_ADDR": ":19001", "PROMETHEUS_PATH": "/m", "LOG_LEVEL": "WARNING", "LOG_FORMAT": "json", "RATELIMIT_TABLE": "t", "RATELIMIT_REGION": "r",
+		"DEBUG_PORT": "6070", "DEBUG_HOST": "127.0.0.1", "USE_STATSD": "true", "USE_DOG_STATSD": "true", "STATSD_HOST": "stats", "STATSD_PORT": "9125", "STATS_FLUSH_INTERVAL": "1s",
+		"DISABLE_STATS": "false", "EXTRA_TAGS": "a:b,c:d", "NEAR_LIMIT_RATIO": "0.75", "HEALTHY_WITH_AT_LEAST_ONE_CONFIG_LOADED": "true",
+		"TRACING_ENABLED": "true", "TRACING_EXPORTER_PROTOCOL": "grpc", "TRACING_SERVICE_NAME": "sn", "TRACING_SERVICE_NAMESPACE": "ns", "TRACING_SERVICE_INSTANCE_ID": "id", "TRACING_SAMPLING_RATE": "0.5",
 	})
 	want := config.Config{
 		Server: config.Server{
 			HTTP:    config.HTTP{Address: "[::]:9485", Charges: true},
 			GRPC:    config.GRPC{Address: "127.0.0.1:9484", MaxConnectionAge: time.Hour, TLS: config.TLS{Cert: "c", Key: "k", ClientCA: "ca", ClientName: "name"}},
 			Metrics: config.Metrics{Address: "0.0.0.0:19001", Path: "/m"},
+			Statsd:  config.Statsd{Address: "stats:9125", Protocol: config.DogStatsd, Interval: time.Second, Tags: map[string]string{"a": "b", "c": "d"}},
+			Debug:   config.Debug{Address: "127.0.0.1:6070"},
 		},
-		Store: config.Store{Type: config.StoreDynamoDB, DynamoDB: config.DynamoDB{Table: "t", Region: "r"}},
-		Envoyproxy: config.Envoyproxy{MergeDomains: true, FileOptions: rls.FileOptions{
-			Headers: rls.FileHeaders{Limit: "X-L", Remaining: "RateLimit-Remaining", Reset: "RateLimit-Reset"}, Metadata: rls.RulesMetadata, Shadow: true, Quota: true,
+		Tracing: config.Tracing{On: true, Protocol: "grpc", Service: "sn", Namespace: "ns", Instance: "id", Share: "0.5"},
+		Store:   config.Store{Type: config.StoreDynamoDB, DynamoDB: config.DynamoDB{Table: "t", Region: "r"}},
+		Envoyproxy: config.Envoyproxy{MergeDomains: true, NeedsDomain: true, FileOptions: rls.FileOptions{
+			Headers: rls.FileHeaders{Limit: "X-L", Remaining: "RateLimit-Remaining", Reset: "RateLimit-Reset"}, Metadata: rls.RulesMetadata, Shadow: true, Quota: true, Near: 750,
 		}},
 		XDS: config.XDS{
 			Address: "h:1", Node: "n", Metadata: map[string]string{"a": "b", "c": "d"}, Headers: map[string]string{"x": "y"},
-			TLS: config.XDSTLS{Enabled: true, CA: "ca2", Cert: "c2", Key: "k2", Name: "san"}, Early: true, Retry: 10 * time.Second, MaxRetry: 20 * time.Second, MaxMessage: 1_000_000,
+			TLS: config.ClientTLS{Enabled: true, CA: "ca2", Cert: "c2", Key: "k2", Name: "san"}, Early: true, Retry: 10 * time.Second, MaxRetry: 20 * time.Second, MaxMessage: 1_000_000,
 		},
 		Log: config.Log{Level: 4, Format: config.LogJSON},
 	}
@@ -90,11 +97,12 @@ func TestMistakes(t *testing.T) {
 	t.Parallel()
 	_, err := environment.Read(lookup(map[string]string{
 		"CONFIG_TYPE": "GRPC_XDS_SOTW", "CONFIG_GRPC_XDS_CLIENT_ADDITIONAL_HEADERS": "authorization=hush", "LIMIT_LIMIT_HEADER": "a b", "PROMETHEUS_PATH": "metrics", "GRPC_SERVER_USE_TLS": "true",
+		"EXTRA_TAGS": "a:b#c", "NEAR_LIMIT_RATIO": "2", "TRACING_SAMPLING_RATE": "x", "TRACING_EXPORTER_PROTOCOL": "udp",
 	}))
 	if err == nil || strings.Contains(err.Error(), "hush") {
 		t.Fatalf("got %v", err)
 	}
-	for _, want := range []string{"CONFIG_GRPC_XDS_CLIENT_ADDITIONAL_HEADERS: must be pairs such as key:value", "LIMIT_LIMIT_HEADER", "PROMETHEUS_PATH", "GRPC_SERVER_USE_TLS: needs GRPC_SERVER_TLS_CERT"} {
+	for _, want := range []string{"CONFIG_GRPC_XDS_CLIENT_ADDITIONAL_HEADERS: must be pairs such as key:value", "LIMIT_LIMIT_HEADER", "PROMETHEUS_PATH", "EXTRA_TAGS: tag", "NEAR_LIMIT_RATIO", "TRACING_SAMPLING_RATE", "TRACING_EXPORTER_PROTOCOL", "GRPC_SERVER_USE_TLS: needs GRPC_SERVER_TLS_CERT"} {
 		if !strings.Contains(err.Error(), want) {
 			t.Errorf("got %v, want %s", err, want)
 		}
@@ -143,6 +151,51 @@ func TestPage(t *testing.T) {
 	for i, names := range [][]string{honoured, accepted, ignored} {
 		if diff := cmp.Diff(names, listed[i]); diff != "" {
 			t.Errorf("section %d (-program +page):\n%s", i+1, diff)
+		}
+	}
+}
+
+// The arguments of limitador win over its variables, and those over its defaults.
+func TestLimitador(t *testing.T) {
+	t.Parallel()
+	of := func(l environment.Limitador, variables map[string]string) (*environment.Settings, config.Config) {
+		t.Helper()
+		s, err := l.Settings(lookup(variables))
+		if err != nil {
+			t.Fatal(err)
+		}
+		c := config.Config{Headers: config.Headers{RetryAfter: true}, Store: config.Store{Type: config.StoreEmbedded}}
+		s.Defaults(&c)
+		return s, c
+	}
+	s, c := of(environment.Limitador{File: "limits.yaml", Storage: []string{"memory"}}, nil)
+	if s.Rules != "limits.yaml" || c.Server.GRPC.Address != "0.0.0.0:8081" || c.Server.HTTP.Address != "0.0.0.0:8080" || c.Headers != (config.Headers{}) || !c.Server.HTTP.Charges || c.Log.Level != 4 {
+		t.Errorf("defaults: %+v %+v", s, c)
+	}
+	s, c = of(environment.Limitador{RLSPort: "1", Headers: "DRAFT_VERSION_03", Traces: "rpc://jaeger:4317", Verbose: 2, Storage: []string{"disk", "/data"}}, map[string]string{
+		"LIMITS_FILE": "of-variable.yaml", "ENVOY_RLS_PORT": "2", "HTTP_API_HOST": "::1", "HTTP_API_PORT": "3", "RUST_LOG": "error",
+	})
+	if s.Rules != "of-variable.yaml" || c.Server.GRPC.Address != "0.0.0.0:1" || c.Server.HTTP.Address != "[::1]:3" || !c.Headers.XRateLimit || c.Tracing.Endpoint != "http://jaeger:4317" || c.Log.Level != 0 || c.Store.Embedded.Data != "/data" {
+		t.Errorf("arguments: %+v %+v", s, c)
+	}
+	if s, c = of(environment.Limitador{File: "f", Storage: []string{"redis", "redis://:secret@r"}}, map[string]string{"RATELIMIT_TABLE": "t"}); s.Other != "redis" || c.Store.DynamoDB.Table != "t" || c.Store.Type != config.StoreDynamoDB {
+		t.Errorf("redis: %+v %+v", s, c.Store)
+	}
+	if s, c = of(environment.Limitador{File: "f", Storage: []string{"redis_cached"}}, map[string]string{"REDIS_URL": "redis://:secret@r:7000/2"}); s.Other != "redis_cached" || c.Store.Type != config.StoreValkey || c.Store.Valkey.Addresses[0] != "r:7000" || c.Store.Valkey.Password != "secret" || c.Store.Valkey.Database != 2 {
+		t.Errorf("redis: %+v %+v", s, c.Store)
+	}
+	if _, err := (&environment.Limitador{File: "f", Storage: []string{"redis"}}).Settings(lookup(nil)); err == nil || !strings.Contains(err.Error(), "the URL of redis must be host:port, or a URL") {
+		t.Errorf("redis without a URL: %v", err)
+	}
+	for text, want := range map[string]slog.Level{"limitador_server=debug": -4, "limitador=debug,info": 0, "off": 8, "trace": -4} {
+		if _, c = of(environment.Limitador{File: "f"}, map[string]string{"RUST_LOG": text}); c.Log.Level != want {
+			t.Errorf("RUST_LOG=%s: got %v", text, c.Log.Level)
+		}
+	}
+	_, err := (&environment.Limitador{Headers: "draft", RLSPort: "x", Traces: "jaeger", Storage: []string{"rocks"}}).Settings(lookup(map[string]string{"RUST_LOG": "loud"}))
+	for _, want := range []string{"the file of limits is missing", "--rate-limit-headers", "port", "--tracing-endpoint", `"rocks" is no storage`, "RUST_LOG"} {
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("got %v, want %s", err, want)
 		}
 	}
 }

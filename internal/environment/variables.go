@@ -1,6 +1,7 @@
 package environment
 
 import (
+	"cmp"
 	"fmt"
 	"log/slog"
 	"slices"
@@ -43,8 +44,10 @@ func listeners() []variable {
 		set("GRPC_SERVER_TLS_KEY", parseText, func(c *config.Config, file string) { c.Server.GRPC.TLS.Key = file }),
 		set("GRPC_CLIENT_TLS_CACERT", parseText, func(c *config.Config, file string) { c.Server.GRPC.TLS.ClientCA = file }),
 		set("GRPC_CLIENT_TLS_SAN", parseText, func(c *config.Config, name string) { c.Server.GRPC.TLS.ClientName = name }),
+		own("DEBUG_HOST", parseHost, func(s *Settings, host string) { s.debug.host = host }),
+		own("DEBUG_PORT", parsePort, func(s *Settings, port string) { s.debug.port = port }),
 		own("GRPC_SERVER_USE_TLS", parseBool, func(s *Settings, on bool) { s.tls = on }),
-	}, append(accepted("GRPC_MAX_CONNECTION_AGE_GRACE", "GRPC_SERVER_TLS_CA_CERT"), ignored("DEBUG_HOST", "DEBUG_PORT")...)...)
+	}, accepted("GRPC_MAX_CONNECTION_AGE_GRACE", "GRPC_SERVER_TLS_CA_CERT")...)
 }
 
 func rules() []variable {
@@ -62,6 +65,7 @@ func rules() []variable {
 		own("RUNTIME_ROOT", parseText, func(s *Settings, dir string) { s.runtime.root = dir }),
 		own("RUNTIME_SUBDIRECTORY", parseText, func(s *Settings, dir string) { s.runtime.subdirectory = dir }),
 		own("RUNTIME_APPDIRECTORY", parseText, func(s *Settings, dir string) { s.runtime.app = dir }),
+		set("HEALTHY_WITH_AT_LEAST_ONE_CONFIG_LOADED", parseBool, func(c *config.Config, on bool) { c.Envoyproxy.NeedsDomain = on }),
 		set("MERGE_DOMAIN_CONFIG", parseBool, func(c *config.Config, on bool) { c.Envoyproxy.MergeDomains = on }),
 	}, accepted("RUNTIME_WATCH_ROOT", "RUNTIME_IGNOREDOTFILES")...)
 }
@@ -134,27 +138,32 @@ func metrics(name string, parse func(string) (string, error), to func(*config.Me
 	})
 }
 
-// Redis are variables that name a store which this program does not use.
-func Redis() []string {
+// others are variables that name a store of the other service.
+func others() []string {
 	return []string{"REDIS_URL", "REDIS_PERSECOND_URL", "MEMCACHE_HOST_PORT", "MEMCACHE_SRV"}
 }
 
-func stores() []variable {
-	return slices.Concat([]variable{
+// ownStore are variables of our own for the store.
+func ownStore() []variable {
+	return []variable{
 		set("RATELIMIT_TABLE", parseText, func(c *config.Config, table string) {
 			c.Store.Type, c.Store.DynamoDB.Table = config.StoreDynamoDB, table
 		}),
 		set("RATELIMIT_REGION", parseText, func(c *config.Config, region string) { c.Store.DynamoDB.Region = region }),
 		set("RATELIMIT_ENDPOINT", parseText, func(c *config.Config, url string) { c.Store.DynamoDB.Endpoint = url }),
 		set("RATELIMIT_DATA", parseText, func(c *config.Config, dir string) { c.Store.Embedded.Data = dir }),
-	}, accepted(Redis()...), accepted(
-		"BACKEND_TYPE", "CACHE_KEY_PREFIX", "LOCAL_CACHE_SIZE_IN_BYTES", "EXPIRATION_JITTER_MAX_SECONDS", "STOP_CACHE_KEY_INCREMENT_WHEN_OVERLIMIT", "MAX_SLEEPING_ROUTINES",
-		"REDIS_SOCKET_TYPE", "REDIS_TYPE", "REDIS_POOL_SIZE", "REDIS_AUTH", "REDIS_SENTINEL_AUTH", "REDIS_TLS", "REDIS_TIMEOUT", "REDIS_PIPELINE_WINDOW",
-		"REDIS_PIPELINE_LIMIT", "REDIS_CLUSTER_PIPELINE_PARALLELISM", "REDIS_POOL_ON_EMPTY_BEHAVIOR", "REDIS_TLS_CLIENT_CERT", "REDIS_TLS_CLIENT_KEY", "REDIS_TLS_CACERT",
-		"REDIS_TLS_SKIP_HOSTNAME_VERIFICATION", "REDIS_STARTUP_INITIAL_INTERVAL", "REDIS_STARTUP_MAX_INTERVAL", "REDIS_STARTUP_MAX_ELAPSED_TIME", "REDIS_HEALTH_CHECK_ACTIVE_CONNECTION",
+	}
+}
+
+func stores() []variable {
+	return slices.Concat(ownStore(), redisServers(), ignored("REDIS_PERSECOND_URL", "REDIS_TLS_SKIP_HOSTNAME_VERIFICATION"), accepted(
+		"CACHE_KEY_PREFIX", "LOCAL_CACHE_SIZE_IN_BYTES", "EXPIRATION_JITTER_MAX_SECONDS", "STOP_CACHE_KEY_INCREMENT_WHEN_OVERLIMIT", "MAX_SLEEPING_ROUTINES",
+		"REDIS_POOL_SIZE", "REDIS_TIMEOUT", "REDIS_PIPELINE_WINDOW",
+		"REDIS_PIPELINE_LIMIT", "REDIS_CLUSTER_PIPELINE_PARALLELISM", "REDIS_POOL_ON_EMPTY_BEHAVIOR",
+		"REDIS_STARTUP_INITIAL_INTERVAL", "REDIS_STARTUP_MAX_INTERVAL", "REDIS_STARTUP_MAX_ELAPSED_TIME", "REDIS_HEALTH_CHECK_ACTIVE_CONNECTION",
 		"REDIS_PERSECOND", "REDIS_PERSECOND_SOCKET_TYPE", "REDIS_PERSECOND_TYPE", "REDIS_PERSECOND_POOL_SIZE", "REDIS_PERSECOND_AUTH", "REDIS_PERSECOND_SENTINEL_AUTH",
 		"REDIS_PERSECOND_TLS", "REDIS_PERSECOND_TIMEOUT", "REDIS_PERSECOND_PIPELINE_WINDOW", "REDIS_PERSECOND_PIPELINE_LIMIT", "REDIS_PERSECOND_CLUSTER_PIPELINE_PARALLELISM",
-		"REDIS_PERSECOND_POOL_ON_EMPTY_BEHAVIOR", "MEMCACHE_SRV_REFRESH", "MEMCACHE_MAX_IDLE_CONNS", "MEMCACHE_TLS", "MEMCACHE_TLS_CLIENT_CERT", "MEMCACHE_TLS_CLIENT_KEY",
+		"REDIS_PERSECOND_POOL_ON_EMPTY_BEHAVIOR", "MEMCACHE_HOST_PORT", "MEMCACHE_SRV", "MEMCACHE_SRV_REFRESH", "MEMCACHE_MAX_IDLE_CONNS", "MEMCACHE_TLS", "MEMCACHE_TLS_CLIENT_CERT", "MEMCACHE_TLS_CLIENT_KEY",
 		"MEMCACHE_TLS_CACERT", "MEMCACHE_TLS_SKIP_HOSTNAME_VERIFICATION",
 	))
 }
@@ -170,15 +179,22 @@ func observation() []variable {
 		}),
 		metrics("PROMETHEUS_ADDR", parseAddress, func(m *config.Metrics, address string) { m.Address = address }),
 		metrics("PROMETHEUS_PATH", parsePath, func(m *config.Metrics, path string) { m.Path = path }),
-		{name: "USE_STATSD", read: func(s *Settings, text string) error {
-			on, err := parseBool(text)
-			if on {
-				s.Honoured, s.Ignored = s.Honoured[:len(s.Honoured)-1], append(s.Ignored, "USE_STATSD")
-			}
-			return err
-		}},
-	}, accepted("DISABLE_STATS", "STATS_FLUSH_INTERVAL", "STATSD_HOST", "STATSD_PORT", "TRACING_EXPORTER_PROTOCOL"), ignored(
-		"USE_DOG_STATSD", "USE_DOG_STATSD_MOGRIFIERS", "EXTRA_TAGS", "NEAR_LIMIT_RATIO", "PROMETHEUS_MAPPER_YAML", "PROMETHEUS_RESPONSE_TIME_AS_MILLISECONDS",
-		"HEALTHY_WITH_AT_LEAST_ONE_CONFIG_LOADED", "TRACING_ENABLED", "TRACING_SERVICE_NAME", "TRACING_SERVICE_NAMESPACE", "TRACING_SERVICE_INSTANCE_ID", "TRACING_SAMPLING_RATE",
-	))
+		own("USE_STATSD", parseBool, func(s *Settings, on bool) { s.statsd.on = on }),
+		own("STATSD_HOST", parseHost, func(s *Settings, host string) { s.statsd.host = host }),
+		own("STATSD_PORT", parsePort, func(s *Settings, port string) { s.statsd.port = port }),
+		own("DISABLE_STATS", parseBool, func(s *Settings, on bool) { s.statsd.off = on }),
+		own("USE_DOG_STATSD", parseBool, func(s *Settings, on bool) { s.statsd.dog = on }),
+		own("EXTRA_TAGS", parseTags, func(s *Settings, tags map[string]string) { s.statsd.tags = tags }),
+		own("STATS_FLUSH_INTERVAL", parseDuration, func(s *Settings, d time.Duration) { s.statsd.interval = min(max(d, 100*time.Millisecond), time.Hour) }),
+		set("NEAR_LIMIT_RATIO", parseThousandths, func(c *config.Config, part int64) { c.Envoyproxy.Near = part }),
+		set("TRACING_ENABLED", parseBool, func(c *config.Config, on bool) {
+			c.Tracing.On, c.Tracing.Off = on, !on
+			c.Tracing.Protocol = cmp.Or(c.Tracing.Protocol, "http/protobuf")
+		}),
+		set("TRACING_EXPORTER_PROTOCOL", parseProtocol, func(c *config.Config, protocol string) { c.Tracing.Protocol = protocol }),
+		set("TRACING_SERVICE_NAME", parseText, func(c *config.Config, name string) { c.Tracing.Service = name }),
+		set("TRACING_SERVICE_NAMESPACE", parseText, func(c *config.Config, name string) { c.Tracing.Namespace = name }),
+		set("TRACING_SERVICE_INSTANCE_ID", parseText, func(c *config.Config, id string) { c.Tracing.Instance = id }),
+		set("TRACING_SAMPLING_RATE", parseShare, func(c *config.Config, share string) { c.Tracing.Share = share }),
+	}, ignored("USE_DOG_STATSD_MOGRIFIERS", "PROMETHEUS_MAPPER_YAML", "PROMETHEUS_RESPONSE_TIME_AS_MILLISECONDS"))
 }

@@ -11,6 +11,7 @@ import (
 type activity struct {
 	since                   time.Time
 	denied, busiest, shadow *controlapi.TopCounter
+	undefined               undefinedLimits
 }
 
 func newActivity(since time.Time) *activity {
@@ -19,6 +20,9 @@ func newActivity(since time.Time) *activity {
 
 // observe implements rls.Config.Observe.
 func (a *activity) observe(now time.Time, o rls.Observation) {
+	if o.Missing {
+		a.undefined.add(now, o)
+	}
 	counter := a.busiest
 	switch {
 	case o.Shadow:
@@ -30,6 +34,6 @@ func (a *activity) observe(now time.Time, o rls.Observation) {
 }
 
 // shown returns the activity as operators read it.
-func (a *activity) shown(decided func() map[string]int64) controlapi.Activity {
-	return controlapi.Activity{Denied: a.denied, Busiest: a.busiest, Shadow: a.shadow, Decided: decided, Since: a.since}
+func (a *activity) shown(of *rls.Service) controlapi.Activity {
+	return controlapi.Activity{Denied: a.denied, Busiest: a.busiest, Shadow: a.shadow, Decided: of.Decided, DeniedBy: of.DeniedBy, Since: a.since}
 }

@@ -6,7 +6,6 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
-	"path/filepath"
 	"time"
 
 	"github.com/ratelimit/ratelimit/config"
@@ -17,12 +16,12 @@ import (
 	"github.com/ratelimit/ratelimit/pkg/limiter"
 )
 
-// adminSide is the listener of administration and its service. The zero value listens nowhere.
+// adminSide is the service of administration and its listeners. The zero value listens nowhere.
 type adminSide struct {
-	server   *http.Server // nil = off
-	access   admin.Access
-	listener net.Listener // nil = none
-	name     string       // of the listener, as a configuration has it; "" = none
+	server    *http.Server // nil = off
+	access    admin.Access
+	listeners []net.Listener // the one on TCP first
+	names     []string       // of the listeners, as a configuration has them
 }
 
 func (s *Service) buildAdmin(cfg *config.Config) error {
@@ -36,6 +35,10 @@ func (s *Service) buildAdmin(cfg *config.Config) error {
 	if s.durable != nil {
 		archive = s.durable
 	}
+	uncopied := map[config.StoreType]string{
+		config.StoreDynamoDB: "its table is on DynamoDB, which has backups of tables",
+		config.StoreValkey:   "its table is on a Valkey or Redis server: copy the files of that server (docs/valkey.md, Backup)",
+	}[s.cfg.Store.Type]
 	operations, err := s.operations()
 	if err != nil {
 		return err
@@ -47,7 +50,7 @@ func (s *Service) buildAdmin(cfg *config.Config) error {
 	http1 := new(http.Protocols)
 	http1.SetHTTP1(true) // one request a connection at a time: its deadlines are the connection's
 	s.admin.server = &http.Server{
-		Handler:           admin.NewControl(admin.ControlConfig{Access: &s.admin.access, Explainer: s.explainer(), Archive: archive, Routes: operations.Routes(), Console: page, Logger: s.log}),
+		Handler:           admin.NewControl(admin.ControlConfig{Access: &s.admin.access, Explainer: s.explainer(), Archive: archive, Uncopied: uncopied, Routes: operations.Routes(), Console: page, Logger: s.log}),
 		Protocols:         http1,
 		ReadHeaderTimeout: HTTPReadTimeout,
 		ReadTimeout:       admin.ControlTimeout,
@@ -56,7 +59,7 @@ func (s *Service) buildAdmin(cfg *config.Config) error {
 		MaxHeaderBytes:    admin.ControlMaxHeader,
 		ErrorLog:          slog.NewLogLogger(s.log.Handler(), slog.LevelDebug),
 	}
-	if _, socket := cfg.Server.Admin.Socket(); socket || cfg.Server.Admin.Address == "" {
+	if _, tcp := cfg.Server.Admin.TCP(); !tcp {
 		return nil
 	}
 	tls, err := s.certificates.serverTLS("server.admin.tls", cfg.Server.Admin.TLS)
@@ -74,7 +77,9 @@ func (s *Service) operations() (*controlapi.API, error) {
 		kind += " with data"
 	}
 	cfg := ControlConfig(s.Store, kind, s.Clocks.Call)
-	cfg.Activity = s.activity.shown(s.RLS.Decided)
+	cfg.Activity = s.activity.shown(s.RLS)
+	cfg.Fleet = s.fleet
+	cfg.Present = s.present
 	cfg.Sources = controlapi.Sources{
 		Variants: func(namespace string) map[uint64]string { return s.InForce.Load().Rules.Variants(namespace) },
 		Effective: func(ctx context.Context, namespace, entity, resource string, changes ...limiter.Stored) ([]limiter.EffectiveLimit, error) {
@@ -88,6 +93,10 @@ func (s *Service) operations() (*controlapi.API, error) {
 		},
 		Budgets: s.budgets.Load,
 		Plans:   func() []string { return s.InForce.Load().Snapshot.Plans() },
+		File: func() *controlapi.File {
+			inForce := s.InForce.Load()
+			return &controlapi.File{Rules: inForce.Rules, Static: inForce.Snapshot.Static(), Budgets: s.budgets.Load()}
+		},
 	}
 	return controlapi.New(cfg)
 }
@@ -104,18 +113,32 @@ func ControlConfig(store limiter.Store, kind string, now func() time.Time) contr
 	}
 }
 
-// setTokens puts the tokens of a configuration in force.
-func (a *adminSide) setTokens(from []config.AdminToken) error {
-	tokens := make([]admin.Token, len(from))
-	for i, t := range from {
+// setCredentials puts the credentials of a configuration in force.
+func (a *adminSide) setCredentials(from *config.Admin) error {
+	c := admin.Credentials{Tokens: make([]admin.Token, len(from.Tokens))}
+	for i, t := range from.Tokens {
 		hash, err := admin.ParseTokenHash(t.Hash)
 		if err != nil {
 			return fmt.Errorf("server.admin.tokens.%s: %w", t.Name, err)
 		}
-		tokens[i] = admin.Token{Name: t.Name, Role: adminRole(t.Role), Hash: hash}
+		c.Tokens[i] = admin.Token{Name: t.Name, Role: adminRole(t.Role), Hash: hash}
 	}
-	a.access.SetTokens(tokens)
+	if p := &from.Proxy; p.Enabled() {
+		c.Proxy = &admin.Proxy{
+			Certificate: p.Certificate, UserHeader: p.Header, GroupsHeader: p.GroupsHeader,
+			Role: adminRole(p.Role), Users: adminRoles(p.Users), Groups: adminRoles(p.Groups),
+		}
+	}
+	a.access.Set(c)
 	return nil
+}
+
+func adminRoles(from map[string]config.AdminRole) map[string]admin.Role {
+	roles := make(map[string]admin.Role, len(from))
+	for name, role := range from {
+		roles[name] = adminRole(role)
+	}
+	return roles
 }
 
 func adminRole(r config.AdminRole) admin.Role {
@@ -129,67 +152,4 @@ func adminRole(r config.AdminRole) admin.Role {
 	default:
 		return admin.RoleNone
 	}
-}
-
-// listen opens the listener. Where the configuration names none and the usual place cannot be used,
-// the service does without: decisions do not need it. There are at most that many connections.
-func (a *adminSide) listen(ctx context.Context, cfg *config.Config, most int, log *slog.Logger) error {
-	if a.server == nil {
-		return nil
-	}
-	open, err := openAdmin(ctx, cfg)
-	switch {
-	case err == nil:
-		door := admin.NewDoor(open, most)
-		a.listener, a.name, a.server.ConnContext = door, adminName(open), door.ConnContext
-		return nil
-	case cfg.Server.Admin.Address != "":
-		return fmt.Errorf("server.admin.address, or --admin-address: %w", err)
-	}
-	log.WarnContext(ctx, "there is no admin socket: name another place with server.admin.address, or say off", "error", err)
-	a.server = nil
-	return nil
-}
-
-func openAdmin(ctx context.Context, cfg *config.Config) (net.Listener, error) {
-	path, err := AdminSocket(cfg)
-	switch {
-	case err != nil:
-		return nil, err
-	case path != "":
-		return ListenSocket(ctx, path)
-	case cfg.Server.Admin.Address == "":
-		return ListenSocketRun(ctx)
-	}
-	var lc net.ListenConfig
-	return lc.Listen(ctx, "tcp", cfg.Server.Admin.Address)
-}
-
-// AdminSocket returns the path of the socket that a configuration names, or has in its data
-// directory. "" means that it has another listener, or a socket in the run directory.
-func AdminSocket(cfg *config.Config) (string, error) {
-	path, named := cfg.Server.Admin.Socket()
-	if !named {
-		dir := cfg.Store.Embedded.Data
-		if cfg.Server.Admin.Address != "" || cfg.Store.Type != config.StoreEmbedded || dir == "" {
-			return "", nil
-		}
-		path = filepath.Join(dir, SocketName)
-	}
-	return filepath.Abs(path)
-}
-
-func adminName(l net.Listener) string {
-	if socket, ok := l.(*SocketListener); ok {
-		return "unix:" + socket.Path()
-	}
-	return l.Addr().String()
-}
-
-// serve answers until the server is closed.
-func (a *adminSide) serve() error {
-	if a.listener == nil {
-		return nil
-	}
-	return serveHTTP(a.server, a.listener)
 }

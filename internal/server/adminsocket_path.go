@@ -40,3 +40,13 @@ func DialSocket(ctx context.Context, path string) (net.Conn, error) {
 	defer done()
 	return (&net.Dialer{}).DialContext(ctx, "unix", short)
 }
+
+// SocketAnswers reports whether a service answers at the socket at path. It sends nothing.
+func SocketAnswers(ctx context.Context, path string) bool {
+	conn, err := DialSocket(ctx, path)
+	if err != nil {
+		return false
+	}
+	_ = conn.Close() // nothing was sent
+	return true
+}

@@ -97,12 +97,9 @@ func FindSocket(ctx context.Context) []string {
 		}
 		for slot := range maxSlots {
 			path := filepath.Join(dir, slotName(slot))
-			conn, err := DialSocket(ctx, path)
-			if err != nil {
-				continue
+			if SocketAnswers(ctx, path) {
+				found = append(found, path)
 			}
-			_ = conn.Close() // nothing was sent
-			found = append(found, path)
 		}
 	}
 	return found

@@ -57,6 +57,16 @@ func (a *Alerts) Flush(ctx context.Context) {
 	}
 }
 
+// finish sends the events that were told after Run, for a short time. A nil Alerts has none.
+func (a *Alerts) finish(ctx context.Context) {
+	if a == nil {
+		return
+	}
+	ctx, stop := context.WithTimeout(ctx, lastCalls)
+	defer stop()
+	a.Flush(ctx)
+}
+
 // Events returns the number of events that were reported.
 func (a *Alerts) Events() int64 { return a.events.Load() }
 

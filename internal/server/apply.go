@@ -28,7 +28,7 @@ func (s *Service) apply(ctx context.Context, cfg *config.Config) error {
 	if err != nil {
 		return err
 	}
-	if err := s.admin.setTokens(cfg.Server.Admin.Tokens); err != nil {
+	if err := s.admin.setCredentials(&cfg.Server.Admin); err != nil {
 		return err
 	}
 	s.RLS.Reload(cfg.Rules, rls.Options{
@@ -37,22 +37,33 @@ func (s *Service) apply(ctx context.Context, cfg *config.Config) error {
 		Headers:       responseHeaders(cfg.Headers),
 		NoRules:       cfg.XDS.Address != "" && !s.control.known,
 		Files:         cfg.Envoyproxy.FileOptions,
+		Limitador:     cfg.Limitador,
 		UnmatchedDeny: cfg.DenyUnknown, Body: cfg.Body,
 		OnUnavailable: cfg.Static.OnUnavailable,
 		Snapshot:      snapshot,
 		Denials:       rls.DenialLog{PerSecond: cfg.Log.Denials.PerSecond, WholeEntity: cfg.Log.Denials.Whole},
 		JSON:          rls.JSONOptions{Refunds: s.cfg.Server.HTTP.Refunds, Charges: s.cfg.Server.HTTP.Charges},
 	})
-	s.InForce.Store(&admin.InForce{Rules: cfg.Rules, UnmatchedDeny: cfg.DenyUnknown, Snapshot: snapshot})
+	s.InForce.Store(&admin.InForce{Rules: cfg.Rules, UnmatchedDeny: cfg.DenyUnknown, Snapshot: snapshot, Limitador: cfg.Limitador})
 	s.budgets.Store(cfg.Budgets.Set)
 	s.outages.configured(cfg)
 	now := time.Now()
 	s.health.Loaded(cfg.Files, cfg.Hash, now)
 	s.metrics.loaded(now)
+	s.activity.undefined.clear()
+	s.tellDomains(cfg)
 	if err := s.limiter.Use(ctx, snapshot); err != nil {
 		return untoldError{fmt.Errorf("telling the store of the limits: %w", err)}
 	}
 	return nil
+}
+
+// tellDomains makes the service unhealthy for probes of envoyproxy/ratelimit while there is no domain, if the
+// configuration says so.
+func (s *Service) tellDomains(cfg *config.Config) {
+	missing := cfg.Envoyproxy.NeedsDomain && len(cfg.Rules.Domains()) == 0
+	s.health.SetEmpty(missing)
+	s.grpc.setEmpty(missing)
 }
 
 func responseHeaders(h config.Headers) rls.Headers {

@@ -12,6 +12,7 @@ import (
 
 	"github.com/ratelimit/ratelimit/config"
 	"github.com/ratelimit/ratelimit/internal/command"
+	"github.com/ratelimit/ratelimit/internal/server/fleet"
 	"github.com/ratelimit/ratelimit/pkg/admin"
 	"github.com/ratelimit/ratelimit/pkg/embedded"
 	"github.com/ratelimit/ratelimit/pkg/limiter"
@@ -29,13 +30,15 @@ func New(ctx context.Context, cfg *config.Config, log *slog.Logger) (*Service, e
 func NewOn(ctx context.Context, cfg *config.Config, log *slog.Logger, open func(*Service, context.Context) error) (*Service, error) {
 	s := &Service{quiet: 5 * time.Second, untold: make(chan struct{}, 1), certificates: certificates{log: log}}
 	s.control = controlPlane{files: cfg, first: make(chan struct{})}
-	s.backend = backend{cfg: cfg, log: log, Clocks: limiter.NewClocks(nil), Registry: prometheus.NewRegistry(), outages: &outages{log: log}, ready: &s.health, starting: command.Starting{Log: log}}
+	s.backend = backend{cfg: cfg, log: log, Clocks: limiter.NewClocks(nil), Registry: prometheus.NewRegistry(), ready: &s.health, starting: command.Starting{Log: log}}
+	s.events = fleet.NewEvents(s.Clocks.Call)
+	s.outages = &outages{log: log, events: s.events}
 	s.activity = newActivity(s.Clocks.Call())
 	s.fallback = embedded.New(s.fallbackConfig())
 	s.outages.configured(cfg) // the store may fail before it is in force
 	s.health.Store = s.outages.state
 	var err error
-	s.tracing, err = NewTracing(ctx, command.Version(), log)
+	s.tracing, err = NewTracing(ctx, command.Version(), cfg.Tracing, log)
 	if err == nil {
 		err = open(s, ctx)
 	}
@@ -82,13 +85,28 @@ func (s *Service) build(cfg *config.Config) error {
 	if err := s.Registry.Register(newLedgerMetrics(s.ledger.Stats)); err != nil {
 		return err
 	}
+	if s.counters, err = rls.NewCounters(); err != nil {
+		return err
+	}
+	if s.mirror, err = newMirror(cfg.Mirror, s.Registry, s.log); err != nil {
+		return err
+	}
+	var stats *rls.FileStats
+	if cfg.Server.Statsd.Address != "" || cfg.Server.Debug.Address != "" {
+		stats = &s.stats
+	}
+	var mirrored func(rls.Mirrored)
+	if s.mirror != nil {
+		mirrored = s.mirror.offer
+	}
 	s.RLS, err = rls.New(rls.Config{
-		Decider: s.ledger, Settler: s.ledger, Now: s.Clocks.Call, Registerer: s.Registry, FileRegisterer: s.figures.registerer(), Logger: s.log, OnFallback: s.outages.fallback, Observe: s.activity.observe,
+		Decider: s.ledger, Settler: s.ledger, Now: s.Clocks.Call, Registerer: s.Registry, FileRegisterer: s.figures.registerer(), FileStats: stats, Counters: s.counters, Mirror: mirrored, Logger: s.log, OnFallback: s.outages.fallback, Observe: s.activity.observe,
 		MaxInFlight: cfg.Server.GRPC.MaxInFlight, MaxBytes: bytesIn(memoryLimit()),
 	})
 	if err != nil {
 		return err
 	}
+	s.fleet = s.newFleet()
 	s.guards, err = newGuards(cfg, s.log, s.Registry)
 	if err != nil {
 		return err
@@ -103,7 +121,9 @@ func (s *Service) buildListeners(cfg *config.Config) error {
 		return err
 	}
 	opts := append(grpcOptions(cfg.Server.GRPC, secure, s.guards.grpc), s.tracing.ServerOptions()...)
-	s.grpc.build(opts, s.guards.grpc, s.RLS)
+	if err = s.grpc.build(opts, s.guards.grpc, s.RLS); err != nil {
+		return err
+	}
 	secure, err = s.certificates.serverTLS("server.http.tls", cfg.Server.HTTP.TLS)
 	if err != nil {
 		return err
@@ -111,6 +131,7 @@ func (s *Service) buildListeners(cfg *config.Config) error {
 	host, _, _ := net.SplitHostPort(cfg.Server.HTTP.Address) // it was checked
 	s.http.build(secure, s.log, admin.Handler(admin.Config{
 		JSON:      s.RLS.JSONHandler(),
+		Limitador: limitadorAPI(s).Handler(),
 		Explainer: s.explainer(),
 		Health:    &s.health,
 		Gatherer:  s.Registry,
@@ -119,8 +140,12 @@ func (s *Service) buildListeners(cfg *config.Config) error {
 		Loopback:  config.IsLoopback(host),
 	}))
 	if s.figures.registry != nil {
-		s.figures.build(nil, s.log, s.figures.handler(cfg.Server.Metrics.Path, s.Registry))
+		s.figures.build(nil, s.log, onlyAddresses(s.figures.handler(cfg.Server.Metrics.Path, s.Registry), cfg.Server.Metrics.Address))
 	}
+	if cfg.Server.Debug.Address != "" {
+		s.debug.build(nil, s.log, onlyAddresses(debugHandler(s.InForce.Load, statsOf(s)), cfg.Server.Debug.Address))
+	}
+	s.statsd = newStatsd(cfg.Server.Statsd, statsOf(s), s.log)
 	return s.buildAdmin(cfg)
 }
 

@@ -3,16 +3,17 @@ package server
 import (
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"path/filepath"
 	"strings"
 	"sync"
-	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/ratelimit/ratelimit/config"
 	"github.com/ratelimit/ratelimit/internal/xds"
+	"github.com/ratelimit/ratelimit/pkg/api"
 	"github.com/ratelimit/ratelimit/pkg/descriptor"
 )
 
@@ -100,10 +101,11 @@ func (s *Service) applyDomains(ctx context.Context, domains []descriptor.DomainS
 	if err := s.putInForce(ctx, p.files); err != nil {
 		p.domains, p.known = before, known
 		p.updates.WithLabelValues("refused").Inc()
-		s.health.LoadFailed("the rules of the control plane cannot be used; the log has the reason", time.Now())
+		s.refused("the rules of the control plane cannot be used; the log has the reason")
 		return err
 	}
 	p.updates.WithLabelValues("applied").Inc()
+	s.events.Record(api.EventReload, fmt.Sprintf("New rules of the control plane are in force: %d domains.", len(domains)))
 	if !known {
 		close(p.first)
 	}

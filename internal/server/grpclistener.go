@@ -6,6 +6,7 @@ import (
 	"errors"
 	"net"
 	"slices"
+	"sync"
 	"time"
 
 	"google.golang.org/grpc"
@@ -13,7 +14,6 @@ import (
 	"google.golang.org/grpc/credentials/insecure"
 	"google.golang.org/grpc/health"
 	"google.golang.org/grpc/health/grpc_health_v1"
-	"google.golang.org/grpc/reflection"
 
 	"github.com/ratelimit/ratelimit/config"
 	"github.com/ratelimit/ratelimit/internal/server/guard"
@@ -25,6 +25,10 @@ type grpcSide struct {
 	server   *grpc.Server // nil = not built
 	health   *health.Server
 	listener net.Listener
+
+	mu     sync.Mutex
+	status grpc_health_v1.HealthCheckResponse_ServingStatus
+	empty  bool // no domain is in force, and one is needed
 }
 
 // grpcOptions returns the options of a server that is watched. A nil configuration of TLS is plain
@@ -38,18 +42,40 @@ func grpcOptions(cfg config.GRPC, secure *tls.Config, watch *guard.Guard) []grpc
 }
 
 // build makes the server, which is not healthy yet.
-func (g *grpcSide) build(opts []grpc.ServerOption, watch *guard.Guard, service *rls.Service) {
+func (g *grpcSide) build(opts []grpc.ServerOption, watch *guard.Guard, service *rls.Service) error {
 	g.server = grpc.NewServer(opts...)
 	watched := watch.Server(g.server)
 	g.health = health.NewServer()
 	g.setHealth(grpc_health_v1.HealthCheckResponse_NOT_SERVING)
 	grpc_health_v1.RegisterHealthServer(watched, g.health)
 	service.Register(watched)
-	reflection.Register(watched)
+	return reflect(watched)
 }
 
+// fileService is the name under which envoyproxy/ratelimit reports its health.
+const fileService = "ratelimit"
+
 func (g *grpcSide) setHealth(status grpc_health_v1.HealthCheckResponse_ServingStatus) {
-	for _, name := range []string{"", "ratelimit", rls.ServiceName} {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.status = status
+	g.tellHealth()
+}
+
+// setEmpty says whether a domain is needed and none is in force.
+func (g *grpcSide) setEmpty(empty bool) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.empty = empty
+	g.tellHealth()
+}
+
+func (g *grpcSide) tellHealth() {
+	for _, name := range []string{"", fileService, rls.ServiceName, rls.KuadrantServiceName} {
+		status := g.status
+		if name == fileService && g.empty {
+			status = grpc_health_v1.HealthCheckResponse_NOT_SERVING
+		}
 		g.health.SetServingStatus(name, status)
 	}
 }

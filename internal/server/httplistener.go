@@ -4,18 +4,40 @@ import (
 	"context"
 	"crypto/tls"
 	"errors"
+	"fmt"
 	"log/slog"
 	"net"
 	"net/http"
 	"time"
 
+	"github.com/ratelimit/ratelimit/config"
 	"github.com/ratelimit/ratelimit/internal/server/guard"
+	"github.com/ratelimit/ratelimit/pkg/admin"
 )
 
 // httpSide is the listener of the HTTP side and its server.
 type httpSide struct {
 	server   *http.Server
 	listener net.Listener
+}
+
+// listen opens the listener at the address of a key; "" = there is none.
+func (h *httpSide) listen(ctx context.Context, key, address string) error {
+	if address == "" {
+		return nil
+	}
+	var lc net.ListenConfig
+	var err error
+	if h.listener, err = lc.Listen(ctx, "tcp", address); err != nil {
+		return fmt.Errorf("%s: %w", key, err)
+	}
+	return nil
+}
+
+// onlyAddresses refuses requests to a loopback address under another name, which a page in a browser may send.
+func onlyAddresses(h http.Handler, address string) http.Handler {
+	host, _, _ := net.SplitHostPort(address) // it was checked
+	return admin.OnlyAddresses(h, config.IsLoopback(host))
 }
 
 // build makes the server. A nil configuration of TLS is plain text.

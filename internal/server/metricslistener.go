@@ -1,9 +1,6 @@
 package server
 
 import (
-	"context"
-	"fmt"
-	"net"
 	"net/http"
 	"sync/atomic"
 
@@ -44,19 +41,6 @@ func (m *metricsSide) registerer() prometheus.Registerer {
 		return nil
 	}
 	return m.registry
-}
-
-// listen opens the listener.
-func (m *metricsSide) listen(ctx context.Context, cfg *config.Metrics) error {
-	if m.registry == nil {
-		return nil
-	}
-	var lc net.ListenConfig
-	var err error
-	if m.listener, err = lc.Listen(ctx, "tcp", cfg.Address); err != nil {
-		return fmt.Errorf("server.metrics.address: %w", err)
-	}
-	return nil
 }
 
 // handler answers with all metrics at a path.

@@ -3,6 +3,7 @@ package server
 import (
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"sync"
 	"time"
@@ -10,7 +11,9 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/ratelimit/ratelimit/config"
+	"github.com/ratelimit/ratelimit/internal/server/fleet"
 	"github.com/ratelimit/ratelimit/pkg/admin"
+	"github.com/ratelimit/ratelimit/pkg/api"
 	"github.com/ratelimit/ratelimit/pkg/dynamo"
 	"github.com/ratelimit/ratelimit/pkg/limiter"
 )
@@ -18,27 +21,37 @@ import (
 // outages follows the outages of a table: it says when one begins and when it is over,
 // and counts the calls that a policy decided in its place.
 type outages struct {
-	log *slog.Logger
+	log    *slog.Logger
+	events *fleet.Events
 
 	mu      sync.Mutex
-	store   *dynamo.Store  // nil = none yet, or a store that is in this process
-	policy  limiter.Policy // of the configuration in force
-	own     int            // rules that have another policy
-	began   time.Time      // of the outage that was reported last
-	run     time.Time      // of the failures that decided counts for
-	last    time.Time      // when one of these calls was decided
-	decided int64          // calls that a policy decided since
+	kind    config.StoreType // of the store
+	store   tableStore       // nil = none yet, or a store that is in this process
+	policy  limiter.Policy   // of the configuration in force
+	own     int              // rules that have another policy
+	began   time.Time        // of the outage that was reported last
+	run     time.Time        // of the failures that decided counts for
+	last    time.Time        // when one of these calls was decided
+	decided int64            // calls that a policy decided since
 }
 
 // late is how long after a call was decided by a policy it is noticed at most that the
 // table did not answer: a message may take that long.
 const late = time.Second
 
+// tableStore is a store whose table is on a server.
+type tableStore interface {
+	limiter.Store
+	State() dynamo.State
+	FailingSince() time.Time
+	Stats() dynamo.Stats
+}
+
 // use sets the store to follow.
-func (o *outages) use(store *dynamo.Store) {
+func (o *outages) use(kind config.StoreType, store tableStore) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	o.store = store
+	o.kind, o.store = kind, store
 }
 
 // configured notes which policies are in force.
@@ -87,18 +100,21 @@ func (o *outages) observe(state dynamo.State) {
 		o.began = state.Since
 	}
 	o.follow(o.began)
+	policy, decided, lasted := o.policy.String(), o.decided, state.Since.Sub(o.began).Round(time.Millisecond)
 	attrs := []slog.Attr{
-		slog.Time("since", o.began.UTC()), slog.String("on_unavailable", o.policy.String()),
-		slog.Int("rules_with_another", o.own), slog.Int64("calls_decided_by_policy", o.decided),
+		slog.Time("since", o.began.UTC()), slog.String("on_unavailable", policy),
+		slog.Int("rules_with_another", o.own), slog.Int64("calls_decided_by_policy", decided),
 	}
 	o.mu.Unlock()
 	if over {
-		attrs = append(attrs, slog.Duration("lasted", state.Since.Sub(o.began).Round(time.Millisecond)))
+		attrs = append(attrs, slog.Duration("lasted", lasted))
 		o.log.LogAttrs(context.Background(), slog.LevelInfo, "the store answers again", attrs...)
+		o.events.Record(api.EventRecovered, fmt.Sprintf("The store answers again after %v; the policy %s decided %d calls.", lasted, policy, decided))
 		return
 	}
 	attrs = append(attrs, slog.String("state", state.Condition.String()), slog.Any("error", state.Cause))
 	o.log.LogAttrs(context.Background(), slog.LevelError, "the store is unavailable: on_unavailable decides calls, and charges wait", attrs...)
+	o.events.Record(api.EventOutage, fmt.Sprintf("The store is %s: the policy %s decides calls.", state.Condition, policy))
 }
 
 // state returns the state of the store for /readyz; nil of one that is in this process.
@@ -110,7 +126,7 @@ func (o *outages) state() *admin.StoreState {
 	}
 	state := o.store.State()
 	return &admin.StoreState{
-		Type: string(config.StoreDynamoDB), State: state.Condition.String(), Since: state.Since.UTC(),
+		Type: string(o.kind), State: state.Condition.String(), Since: state.Since.UTC(),
 		Policy: o.policy.String(), RulesWithAnother: o.own,
 	}
 }

@@ -1,7 +1,6 @@
 package server
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -15,6 +14,7 @@ import (
 
 	"github.com/ratelimit/ratelimit/config"
 	"github.com/ratelimit/ratelimit/internal/command"
+	"github.com/ratelimit/ratelimit/pkg/api"
 )
 
 // listen opens the listeners, so that a port that is taken is an error at once.
@@ -31,16 +31,19 @@ func (s *Service) listen(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("server.grpc.address, or --grpc-address: %w", err)
 	}
-	if s.http.listener, err = lc.Listen(ctx, "tcp", s.cfg.Server.HTTP.Address); err != nil {
+	if err = s.http.listen(ctx, "server.http.address, or --http-address", s.cfg.Server.HTTP.Address); err != nil {
 		_ = s.grpc.listener.Close() // the other error is the one to report
-		return fmt.Errorf("server.http.address, or --http-address: %w", err)
+		return err
 	}
 	err = s.admin.listen(ctx, s.cfg, s.guards.admin, s.log)
 	if err == nil {
-		err = s.figures.listen(ctx, &s.cfg.Server.Metrics)
+		err = s.figures.listen(ctx, "server.metrics.address", s.cfg.Server.Metrics.Address)
+	}
+	if err == nil {
+		err = s.debug.listen(ctx, "server.debug.address", s.cfg.Server.Debug.Address)
 	}
 	if err != nil {
-		_, _ = s.grpc.listener.Close(), s.http.listener.Close() // the same
+		_, _, _ = s.grpc.listener.Close(), s.http.listener.Close(), s.admin.close() // the same
 		return err
 	}
 	return nil
@@ -55,26 +58,39 @@ func (s *Service) run(ctx context.Context, file string, opts config.Options, han
 	group.Go(func() error { return s.guards.run(groupCtx) })
 	group.Go(func() error { return s.grpc.serve(s.guards.grpc) })
 	group.Go(func() error { return s.http.serve(s.guards.http) })
-	group.Go(s.admin.serve)
+	for _, l := range s.admin.listeners {
+		group.Go(func() error { return s.admin.serve(l) })
+	}
 	if s.figures.registry != nil {
 		group.Go(func() error { return s.figures.serve(s.guards.http) })
 	}
+	if s.debug.listener != nil {
+		group.Go(func() error { return s.debug.serve(s.guards.http) })
+	}
+	answering, stop := context.WithCancel(context.WithoutCancel(ctx)) // until no call can come
+	defer stop()
+	group.Go(func() error { return s.statsd.run(answering) })
+	group.Go(func() error { return s.mirror.run(answering) })
+	group.Go(func() error { return s.fleet.Run(answering) })
 	asked := make(chan struct{})
 	opts.Reload = asked
 	group.Go(func() error { return s.watch(groupCtx, file, opts) })
 	group.Go(func() error { return s.obey(groupCtx, hangups, asked) })
 	group.Go(func() error { return s.Tell(groupCtx) })
 	group.Go(func() error { return s.dataWatch.run(groupCtx) })
-	group.Go(func() error { return s.watchBudgets(groupCtx) })
+	group.Go(func() error { return s.watchBudgets(answering) })
+	group.Go(func() error { return s.makeTraffic(groupCtx) })
 	group.Go(func() error {
 		<-groupCtx.Done()
 		s.drain(ctx)
+		stop()
 		return nil
 	})
 	if s.figures.listener != nil {
 		s.log.InfoContext(ctx, "serving metrics", "address", s.figures.listener.Addr().String())
 	}
-	s.log.InfoContext(ctx, "serving", "grpc", s.grpc.listener.Addr().String(), "http", s.http.listener.Addr().String(), "admin", cmp.Or(s.admin.name, config.AdminOff), "version", command.Version())
+	s.log.InfoContext(ctx, "serving", "grpc", s.grpc.listener.Addr().String(), "http", s.http.listener.Addr().String(), "admin", s.admin.name(), "version", command.Version())
+	s.events.Record(api.EventStart, fmt.Sprintf("The service starts: version %s, store %s.", command.Version(), s.cfg.Store.Type))
 	err := group.Wait()
 	s.Close(context.WithoutCancel(ctx))
 	return err
@@ -86,6 +102,7 @@ func (s *Service) drain(ctx context.Context) {
 	s.health.SetNotReady("shutting down")
 	s.grpc.setHealth(grpc_health_v1.HealthCheckResponse_NOT_SERVING)
 	patience := drainTime(ctx, s.cfg)
+	s.events.Record(api.EventStop, "The service stops.")
 	s.log.InfoContext(ctx, "draining", "reason", context.Cause(ctx), "patience", patience)
 	ctx = context.WithoutCancel(ctx)
 	waited, stop := context.WithTimeout(ctx, patience)
@@ -97,8 +114,10 @@ func (s *Service) drain(ctx context.Context) {
 			s.log.WarnContext(ctx, "connections were cut", "error", err)
 		}
 	}
-	if s.figures.server != nil {
-		_ = s.figures.server.Close() // an answer with metrics need not end
+	for _, server := range []*http.Server{s.figures.server, s.debug.server} {
+		if server != nil {
+			_ = server.Close() // an answer with metrics need not end
+		}
 	}
 }
 
@@ -111,14 +130,14 @@ func drainTime(ctx context.Context, cfg *config.Config) time.Duration {
 	return 0
 }
 
-// watchBudgets compares the usage of a data directory with the budgets in force. In a fleet that is done
+// watchBudgets compares the usage in the store with the budgets in force. In a table of DynamoDB that is done
 // by ratelimit aggregate.
 func (s *Service) watchBudgets(ctx context.Context) error {
-	if s.durable == nil {
+	if s.usage == nil {
 		return nil
 	}
 	return s.alerts.Run(ctx, func(ctx context.Context) error {
-		s.durable.WatchBudgets(ctx, 0, s.budgets.Load, s.alerts.Tell)
+		s.usage.WatchBudgets(ctx, 0, s.budgets.Load, s.tellBudget)
 		return nil
 	})
 }

@@ -1,6 +1,7 @@
 package server
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -17,6 +18,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/ratelimit/ratelimit/config"
+	"github.com/ratelimit/ratelimit/config/yamlcfg"
 	"github.com/ratelimit/ratelimit/internal/command"
 	"github.com/ratelimit/ratelimit/internal/environment"
 )
@@ -24,6 +26,7 @@ import (
 type serveFlags struct {
 	command.Source
 	grpcAddress string
+	mirror      string
 	httpAddress string
 	admin       string
 	store       string
@@ -32,6 +35,7 @@ type serveFlags struct {
 	dynamodb    config.DynamoDB // its names only; "" = the file's
 	hangups     <-chan os.Signal
 	variables   *environment.Settings // of envoyproxy/ratelimit; nil = none
+	traffic     bool                  // of the demo
 }
 
 // NewCommand returns the command serve.
@@ -47,12 +51,13 @@ one before it stays in force.
 
 Buckets are in the program itself. With --data they, and the limits and entities
 that are stored, are also in a file of that directory, and outlive the process and
-the machine's power. With --store dynamodb they are in a table that all replicas
-share; the table must be there and in order for the service to start.
+the machine's power. With --store dynamodb, or --store valkey, they are in a table
+that all replicas share; it must be there and in order for the service to start.
 
 Backup, restore and all changes of state are answered on a listener of their own: a
 Unix socket that only its user can open, admin.sock in the data directory or the run
-directory. On TCP it asks for a token or a client certificate, see ratelimit token.
+directory. With server.admin.address it is on TCP as well, and asks there for a token
+or a client certificate, see ratelimit token.
 
 Started with the environment variables of envoyproxy/ratelimit, and without a file,
 it honours them: RUNTIME_ROOT, CONFIG_TYPE=GRPC_XDS_SOTW and so on. "ratelimit" alone
@@ -62,7 +67,7 @@ On SIGTERM it says that it is not ready and goes on answering for the time that
 drain gives (10s), so that gateways can turn to others; then it ends the calls in
 flight, returns the tokens of its leases, and stops. On Ctrl-C it does
 not wait. A second signal ends it at once.`,
-		Example: `  ratelimit serve --demo
+		Example: `  ratelimit serve --demo --traffic
   ratelimit serve --config ratelimit.yaml --grpc-address 0.0.0.0:8081
   ratelimit serve --config ratelimit.yaml --data /var/lib/ratelimit
   ratelimit serve --config ratelimit.yaml --store dynamodb --table ratelimit --region eu-central-1`,
@@ -92,23 +97,34 @@ not wait. A second signal ends it at once.`,
 		},
 	}
 	f.Flags(cmd)
+	cmd.Flags().BoolVar(&f.traffic, "traffic", false, "with --demo: have the service call itself a few times a second, so that there is something to see")
 	cmd.Flags().StringVar(&f.XDS, "xds", "", "control plane that hands out rules over ADS, host:port (overrides the default of xds.address)")
+	cmd.Flags().StringVar(&f.mirror, "mirror", "", "another rate limit service, host:port, that is asked too to compare its answers (overrides mirror)")
 	cmd.Flags().StringVar(&f.grpcAddress, "grpc-address", "", "where to answer gRPC, host:port or unix:PATH (overrides server.grpc.address)")
 	cmd.Flags().StringVar(&f.httpAddress, "http-address", "", "where to answer HTTP, host:port (overrides server.http.address)")
-	cmd.Flags().StringVar(&f.admin, "admin-address", "", "where to answer administration: unix:PATH, host:port or off (overrides server.admin.address)")
-	cmd.Flags().StringVar(&f.store, "store", "", "embedded or dynamodb (overrides store.type)")
+	cmd.Flags().StringVar(&f.admin, "admin-address", "", "where to answer administration: unix:PATH, host:port beside the socket, or off (overrides server.admin.address)")
+	cmd.Flags().StringVar(&f.store, "store", "", "embedded, dynamodb or valkey (overrides store.type)")
 	cmd.Flags().StringVar(&f.data, "data", "", "directory in which the store embedded keeps everything (overrides store.embedded.data)")
 	cmd.Flags().BoolVar(&f.newData, "new-data", false, "make an empty data file where the one of the directory is missing: all buckets are full then; for one start")
-	cmd.Flags().StringVar(&f.dynamodb.Table, "table", "", "table of the store dynamodb (overrides store.dynamodb.table)")
-	cmd.Flags().StringVar(&f.dynamodb.Region, "region", "", "its region (overrides store.dynamodb.region)")
+	cmd.Flags().StringVar(&f.dynamodb.Table, "table", "", "table of the store dynamodb or valkey (overrides store.dynamodb.table, or that of valkey)")
+	cmd.Flags().StringVar(&f.dynamodb.Region, "region", "", "region of the store dynamodb (overrides store.dynamodb.region)")
 	cmd.Flags().StringVar(&f.dynamodb.Endpoint, "endpoint", "", "its endpoint, a URL (overrides store.dynamodb.endpoint)")
 	return cmd
 }
 
 // override puts the flags' values in place of the file's.
 func (f *serveFlags) override(cfg *config.Config) error {
+	if f.traffic && !f.Demo {
+		return errors.New("--traffic takes tokens of the example rules: add --demo, or leave it out")
+	}
 	if f.grpcAddress != "" {
 		cfg.Server.GRPC.Address = f.grpcAddress
+	}
+	if f.mirror != "" {
+		if !yamlcfg.IsAddress(f.mirror) {
+			return fmt.Errorf("--mirror is %q; it must be host:port, such as ratelimit:8081", f.mirror)
+		}
+		cfg.Mirror.Address = f.mirror
 	}
 	if f.httpAddress != "" {
 		cfg.Server.HTTP.Address = f.httpAddress
@@ -136,10 +152,10 @@ func (f *serveFlags) override(cfg *config.Config) error {
 func (f *serveFlags) overrideStore(store *config.Store) error {
 	switch kind := config.StoreType(f.store); kind {
 	case "":
-	case config.StoreEmbedded, config.StoreDynamoDB:
+	case config.StoreEmbedded, config.StoreDynamoDB, config.StoreValkey:
 		store.Type = kind
 	default:
-		return fmt.Errorf("--store is %q; it must be embedded or dynamodb", f.store)
+		return fmt.Errorf("--store is %q; it must be embedded, dynamodb or valkey", f.store)
 	}
 	if f.data != "" {
 		if store.Type != config.StoreEmbedded {
@@ -153,23 +169,24 @@ func (f *serveFlags) overrideStore(store *config.Store) error {
 		}
 		store.Embedded.NewData = true
 	}
+	tables := map[config.StoreType]*string{config.StoreDynamoDB: &store.DynamoDB.Table, config.StoreValkey: &store.Valkey.Table}
 	for _, flag := range []struct {
 		name, value string
-		out         *string
+		out         *string // of the store; nil = it has no such setting
 	}{
-		{"--table", f.dynamodb.Table, &store.DynamoDB.Table},
+		{"--table", f.dynamodb.Table, tables[store.Type]},
 		{"--region", f.dynamodb.Region, &store.DynamoDB.Region},
 		{"--endpoint", f.dynamodb.Endpoint, &store.DynamoDB.Endpoint},
 	} {
 		if flag.value == "" {
 			continue
 		}
-		if store.Type != config.StoreDynamoDB {
+		if flag.out == nil || store.Type != config.StoreDynamoDB && flag.name != "--table" {
 			return fmt.Errorf("%s is for the store dynamodb, and the store is %s: add --store dynamodb", flag.name, store.Type)
 		}
 		*flag.out = flag.value
 	}
-	if err := store.DynamoDB.Check(); err != nil { // the file's own settings are in order
+	if err := cmp.Or(store.DynamoDB.Check(), store.Valkey.Check()); err != nil { // the file's own settings are in order
 		return fmt.Errorf("the configuration with the flags in place of its values: %w", err)
 	}
 	return nil
@@ -201,11 +218,11 @@ func (f *serveFlags) serve(ctx context.Context, cfg *config.Config, stdout, stde
 		}
 		return command.Failed(err)
 	}
-	if _, err := io.WriteString(stdout, s.greeting()); err != nil {
+	if _, err := io.WriteString(stdout, s.greeting(f.Demo)); err != nil {
 		log.WarnContext(ctx, "cannot write to the standard output", "error", err)
 	}
 	opts := f.Options()
-	opts.Current = cfg
+	opts.Current, s.traffic = cfg, f.traffic
 	return command.Failed(s.run(ctx, f.File, opts, f.hangups))
 }
 
@@ -215,49 +232,15 @@ func (f *serveFlags) tellVariables(ctx context.Context, cfg *config.Config, log 
 	if v == nil {
 		return
 	}
-	log.InfoContext(ctx, "started as envoyproxy/ratelimit is: its variables are the defaults", "honoured", v.Honoured, "rules", v.Rules)
+	log.InfoContext(ctx, "started as another service is: its settings are the defaults", "honoured", v.Honoured, "rules", v.Rules)
 	for _, w := range cfg.Warnings {
 		log.WarnContext(ctx, "configuration", "warning", w.String())
 	}
 	if len(v.Ignored) > 0 {
 		log.WarnContext(ctx, "variables without effect here", "names", v.Ignored)
 	}
-	of := slices.IndexFunc(v.Accepted, func(name string) bool { return slices.Contains(environment.Redis(), name) })
-	if of >= 0 && cfg.Store.Type == config.StoreEmbedded {
-		log.WarnContext(ctx, "a Redis or Memcached is set, and this program uses none: buckets are in this process, so n replicas admit n times each limit. "+
-			"RATELIMIT_TABLE names a DynamoDB table that replicas share, and RATELIMIT_DATA a directory for one replica", "variable", v.Accepted[of])
+	if v.Other != "" && cfg.Store.Type == config.StoreEmbedded {
+		log.WarnContext(ctx, "a Redis or Memcached is set, and buckets are in this process all the same, so n replicas admit n times each limit. "+
+			"REDIS_URL names a server that replicas share, RATELIMIT_TABLE a DynamoDB table, and RATELIMIT_DATA a directory for one replica", "setting", v.Other)
 	}
-}
-
-// greeting suggests a first call to a new user.
-func (s *Service) greeting() string {
-	scheme, curl := "http", "curl"
-	if s.cfg.Server.HTTP.TLS.Enabled() {
-		scheme, curl = "https", "curl --insecure"
-	}
-	grpcurl := "grpcurl -plaintext"
-	if s.cfg.Server.GRPC.TLS.Enabled() {
-		grpcurl = "grpcurl -insecure"
-	}
-	base := scheme + "://" + reachable(s.http.listener.Addr())
-	body := sample(s.InForce.Load().Rules)
-	return fmt.Sprintf(`ratelimit %s answers gRPC on %s and HTTP on %s
-try:
-  %s -i -H 'content-type: application/json' %s/json -d '%s'
-  %s -d '%s' %s envoy.service.ratelimit.v3.RateLimitService/ShouldRateLimit
-  %s %s/metrics
-`, command.Version(), s.grpc.listener.Addr(), s.http.listener.Addr(),
-		curl, base, body, grpcurl, body, reachable(s.grpc.listener.Addr()), curl, base)
-}
-
-// reachable returns an address to call a listener at from this machine.
-func reachable(a net.Addr) string {
-	host, port, err := net.SplitHostPort(a.String())
-	if err != nil || a.Network() == "unix" {
-		return a.Network() + ":" + a.String()
-	}
-	if ip := net.ParseIP(host); ip != nil && ip.IsUnspecified() {
-		host = "127.0.0.1"
-	}
-	return net.JoinHostPort(host, port)
 }

@@ -6,6 +6,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/ratelimit/ratelimit/internal/server/fleet"
 	"github.com/ratelimit/ratelimit/pkg/admin"
 	"github.com/ratelimit/ratelimit/pkg/embedded"
 	"github.com/ratelimit/ratelimit/pkg/limiter"
@@ -17,26 +18,34 @@ import (
 type Service struct {
 	backend
 
-	budgets  atomic.Pointer[limiter.BudgetSet]
-	fallback *embedded.Store // decides by limiter.Local while the store does not answer
-	untold   chan struct{}   // holds a token while tell has an update of limits to repeat
-	limiter  *limiter.Limiter
-	ledger   *reservation.Ledger
-	stored   atomic.Pointer[reservation.Keyring] // of the key in the store; nil = not read yet
-	RLS      *rls.Service
-	activity *activity
-	tracing  *Tracing // nil = off
-	InForce  atomic.Pointer[admin.InForce]
-	health   admin.Health
-	metrics  *serviceMetrics
+	budgets      atomic.Pointer[limiter.BudgetSet]
+	fallback     *embedded.Store // decides by limiter.Local while the store does not answer
+	untold       chan struct{}   // holds a token while tell has an update of limits to repeat
+	limiter      *limiter.Limiter
+	ledger       *reservation.Ledger
+	stored       atomic.Pointer[reservation.Keyring] // of the key in the store; nil = not read yet
+	RLS          *rls.Service
+	activity     *activity
+	fleet        *fleet.Fleet
+	budgetEvents budgetEvents
+	stats        rls.FileStats // of envoyproxy/ratelimit
+	counters     *rls.Counters // of limitador files
+	tracing      *Tracing      // nil = off
+	InForce      atomic.Pointer[admin.InForce]
+	health       admin.Health
+	metrics      *serviceMetrics
 
 	grpc         grpcSide
 	http         httpSide
 	admin        adminSide
 	figures      metricsSide
+	debug        httpSide
+	statsd       *statsd
 	guards       guards
 	control      controlPlane
+	mirror       *mirror
 	certificates certificates
+	traffic      bool          // the demo makes traffic
 	quiet        time.Duration // how long each side may take to end its last answers
 }
 
@@ -63,6 +72,7 @@ func (s *Service) Close(ctx context.Context) {
 		s.grpc.server.Stop()
 	}
 	s.control.close()
+	_ = s.mirror.close() // nobody waits for its answers
 	s.closeLedger(ctx)
 	if s.limiter != nil {
 		s.limiter.Close()
@@ -70,6 +80,7 @@ func (s *Service) Close(ctx context.Context) {
 	s.closeStore(ctx, s.fallback)
 	if s.Store != nil { // else it could not be opened
 		s.closeStore(ctx, s.Store)
+		s.alerts.finish(ctx) // of usage that the store wrote last
 	}
 	ctx, stop := context.WithTimeout(ctx, traceTime)
 	defer stop()

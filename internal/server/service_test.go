@@ -15,11 +15,12 @@ import (
 
 	"github.com/ratelimit/ratelimit/config"
 	"github.com/ratelimit/ratelimit/internal/command"
+	"github.com/ratelimit/ratelimit/test/kit/proctest"
 	"github.com/ratelimit/ratelimit/test/kit/programtest"
 )
 
 // listening returns a service that listens on free ports and does not run yet.
-func listening(t *testing.T, log *programtest.LogBuffer) *Service {
+func listening(t *testing.T, log *proctest.LogBuffer) *Service {
 	t.Helper()
 	cfg, err := config.Load(programtest.WriteFile(t, "c.yaml", programtest.TwoPerMinute), config.Options{})
 	if err != nil {
@@ -38,7 +39,7 @@ func listening(t *testing.T, log *programtest.LogBuffer) *Service {
 
 func TestStoppedBeforeItBegan(t *testing.T) {
 	for range 20 { // whichever goroutine is first
-		s := listening(t, new(programtest.LogBuffer))
+		s := listening(t, new(proctest.LogBuffer))
 		ctx, cancel := context.WithCancelCause(t.Context())
 		cancel(command.ErrInterrupted)
 		if err := s.run(ctx, "", config.Options{Demo: true}, nil); err != nil {
@@ -52,7 +53,7 @@ func TestStoppedBeforeItBegan(t *testing.T) {
 
 // A stream that never ends holds up the gRPC side; the HTTP side has time of its own.
 func TestDrainOfOpenStreams(t *testing.T) {
-	log := new(programtest.LogBuffer)
+	log := new(proctest.LogBuffer)
 	s := listening(t, log)
 	s.quiet = 500 * time.Millisecond
 	ctx, cancel := context.WithCancelCause(t.Context())

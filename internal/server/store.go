@@ -5,11 +5,13 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/ratelimit/ratelimit/config"
 	"github.com/ratelimit/ratelimit/internal/command"
+	"github.com/ratelimit/ratelimit/internal/server/fleet"
 	"github.com/ratelimit/ratelimit/pkg/admin"
 	"github.com/ratelimit/ratelimit/pkg/descriptor"
 	"github.com/ratelimit/ratelimit/pkg/dynamo"
@@ -25,18 +27,36 @@ type backend struct {
 	Clocks    *limiter.Clocks
 	Registry  *prometheus.Registry
 	outages   *outages         // of the store, if it is a table
+	events    *fleet.Events    // of the service
+	clock     *dynamo.Clock    // of the store, if it is a table; else nil
 	ready     *admin.Health    // of the service
 	starting  command.Starting // waits for the store
 	Store     limiter.Store
 	durable   *embedded.Store // the store, if it keeps a file; else nil
 	dataWatch *dataWatch      // nil without a file
-	alerts    *Alerts         // of budgets; nil without a file
+	usage     usageWatcher    // the store, if it compares usage with budgets; else nil
+	alerts    *Alerts         // of these budgets; nil without them
+}
+
+// usageWatcher is a store that compares the usage in it with budgets.
+type usageWatcher interface {
+	WatchBudgets(ctx context.Context, pause time.Duration, budgets func() *limiter.BudgetSet, report func(limiter.BudgetEvent))
+}
+
+// watchUsage has a store compare its usage with budgets, and reports on that.
+func (b *backend) watchUsage(store usageWatcher) error {
+	b.usage, b.alerts = store, OpenAlerts(b.cfg.Budgets.Webhook, b.log)
+	return b.Registry.Register(NewBudgetMetrics(b.alerts))
 }
 
 // openStore opens the store that the configuration names.
 func (b *backend) openStore(ctx context.Context) error {
-	if b.cfg.Store.Type == config.StoreDynamoDB {
+	switch b.cfg.Store.Type {
+	case config.StoreDynamoDB:
 		return b.openDynamoDB(ctx)
+	case config.StoreValkey:
+		return b.openValkey(ctx)
+	case config.StoreEmbedded:
 	}
 	if dir := b.cfg.Store.Embedded.Data; dir != "" {
 		return b.openDurable(ctx, dir)
@@ -55,10 +75,10 @@ func (b *backend) openDurable(ctx context.Context, dir string) error {
 	if err != nil {
 		return fmt.Errorf("store.embedded.data, or --data: %w", err)
 	}
-	b.durable, b.alerts = store, OpenAlerts(b.cfg.Budgets.Webhook, b.log)
+	b.durable = store
 	b.log.InfoContext(ctx, "using a data directory", "directory", dir, "buckets", store.Recovery().Buckets, "bytes", store.Stats().Bytes)
 	b.dataWatch = &dataWatch{present: store.Present, health: b.ready, log: b.log}
-	return errors.Join(b.useEmbedded(store), b.Registry.Register(newDurableMetrics(store)), b.Registry.Register(NewBudgetMetrics(b.alerts)), b.dataWatch.register(b.Registry))
+	return errors.Join(b.useEmbedded(store), b.Registry.Register(newDurableMetrics(store)), b.watchUsage(store), b.dataWatch.register(b.Registry))
 }
 
 func (b *backend) useEmbedded(store *embedded.Store) error {
@@ -105,10 +125,15 @@ func (b *backend) UseTable(ctx context.Context, client dynamo.Client, clock *dyn
 	if err != nil {
 		return err
 	}
-	b.Store = store
-	b.outages.use(store)
+	return b.follow(config.StoreDynamoDB, onDynamoDB(), store, clock)
+}
+
+// follow makes a store of a table that of the service, and reports on it.
+func (b *backend) follow(kind config.StoreType, of tableServer, store tableStore, clock *dynamo.Clock) error {
+	b.Store, b.clock = store, clock
+	b.outages.use(kind, store)
 	look := func() tableState { return tableState{store.Stats(), clock.State()} }
-	return errors.Join(b.Registry.Register(newTableMetrics(look)), b.outages.register(b.Registry))
+	return errors.Join(b.Registry.Register(newTableMetrics(of, look)), b.outages.register(b.Registry))
 }
 
 // tableConfig configures the store of a fleet.

@@ -12,7 +12,7 @@ import (
 // Lost tokens are counted by their cause, in tokens.
 func TestLostTokensHaveTheirCause(t *testing.T) {
 	registry := prometheus.NewPedanticRegistry()
-	registry.MustRegister(newTableMetrics(func() tableState {
+	registry.MustRegister(newTableMetrics(onDynamoDB(), func() tableState {
 		return tableState{Stats: dynamo.Stats{
 			LostLease: 1000, LostUnknown: 2000, LostTwice: 3000, LostOwed: 4000, LostRoom: 5000,
 			UsageLostStop: 6000, UsageLostOutage: 7000, UsageLostReply: 8000, UsageLostDeleted: 9500,

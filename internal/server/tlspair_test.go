@@ -8,13 +8,14 @@ import (
 	"time"
 
 	"github.com/ratelimit/ratelimit/config"
+	"github.com/ratelimit/ratelimit/test/kit/proctest"
 	"github.com/ratelimit/ratelimit/test/kit/programtest"
 )
 
 func TestRenewedCertificateIsUsed(t *testing.T) {
 	dir := t.TempDir()
 	id := programtest.NewIdentity(t, dir, "server")
-	log := new(programtest.LogBuffer)
+	log := new(proctest.LogBuffer)
 	pair := newReloadedPair("server.grpc.tls", config.TLS{Cert: id.Cert, Key: id.Key}, slog.New(slog.NewTextHandler(log, nil)))
 	serial := func() string {
 		t.Helper()

@@ -5,11 +5,14 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"strconv"
 	"strings"
 
 	"go.opentelemetry.io/contrib/instrumentation/google.golang.org/grpc/otelgrpc"
 	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/exporters/otlp/otlptrace"
 	"go.opentelemetry.io/otel/exporters/otlp/otlptrace/otlptracegrpc"
+	"go.opentelemetry.io/otel/exporters/otlp/otlptrace/otlptracehttp"
 	"go.opentelemetry.io/otel/metric/noop"
 	"go.opentelemetry.io/otel/propagation"
 	"go.opentelemetry.io/otel/sdk/resource"
@@ -18,6 +21,7 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/stats"
 
+	"github.com/ratelimit/ratelimit/config"
 	"github.com/ratelimit/ratelimit/pkg/limiter"
 	"github.com/ratelimit/ratelimit/pkg/rls"
 )
@@ -31,10 +35,10 @@ type Tracing struct {
 	propagator propagation.TextMapPropagator
 }
 
-// NewTracing returns the tracing that the environment asks for, nil for none. version is that of
+// NewTracing returns the tracing that the environment or the settings ask for, nil for none. version is that of
 // the program. Spans that cannot be sent are dropped, and the logger says so once a minute.
-func NewTracing(ctx context.Context, version string, log *slog.Logger) (*Tracing, error) {
-	on, err := enabled()
+func NewTracing(ctx context.Context, version string, of config.Tracing, log *slog.Logger) (*Tracing, error) {
+	protocol, on, err := enabled(&of)
 	if err != nil || !on {
 		return nil, err
 	}
@@ -45,17 +49,48 @@ func NewTracing(ctx context.Context, version string, log *slog.Logger) (*Tracing
 	about, err := resource.New(ctx,
 		resource.WithTelemetrySDK(),
 		resource.WithAttributes(attribute.String("service.name", "ratelimit"), attribute.String("service.version", version)),
-		resource.WithFromEnv(), // last, so that it wins
+		resource.WithFromEnv(), // after those of the program, so that it wins
+		resource.WithAttributes(attributes(&of)...),
 	)
 	if err != nil && !errors.Is(err, resource.ErrPartialResource) {
 		return nil, fmt.Errorf("OTEL_RESOURCE_ATTRIBUTES: %w", err)
 	}
-	exporter, err := otlptracegrpc.New(ctx) // it connects when there is something to send
+	exporter, err := newExporter(ctx, protocol, of.Endpoint) // it connects when there is something to send
 	if err != nil {
 		return nil, fmt.Errorf("OTEL_EXPORTER_OTLP_*: %w", err)
 	}
-	provider := trace.NewTracerProvider(trace.WithResource(about), trace.WithBatcher(&logged{SpanExporter: exporter, log: log}))
+	options := []trace.TracerProviderOption{trace.WithResource(about), trace.WithBatcher(&logged{SpanExporter: exporter, log: log})}
+	if share, err := strconv.ParseFloat(of.Share, 64); err == nil {
+		options = append(options, trace.WithSampler(trace.ParentBased(trace.TraceIDRatioBased(share))))
+	}
+	provider := trace.NewTracerProvider(options...)
 	return &Tracing{provider: provider, propagator: propagator}, nil
+}
+
+// attributes returns those of the resource that the settings have.
+func attributes(of *config.Tracing) (all []attribute.KeyValue) {
+	for _, a := range []struct{ key, value string }{{"service.name", of.Service}, {"service.namespace", of.Namespace}, {"service.instance.id", of.Instance}} {
+		if a.value != "" {
+			all = append(all, attribute.String(a.key, a.value))
+		}
+	}
+	return all
+}
+
+// newExporter returns the exporter of a protocol. endpoint is a URL; "" = that of the environment.
+func newExporter(ctx context.Context, protocol, endpoint string) (*otlptrace.Exporter, error) {
+	if protocol == protocolHTTP {
+		var options []otlptracehttp.Option
+		if endpoint != "" {
+			options = append(options, otlptracehttp.WithEndpointURL(endpoint))
+		}
+		return otlptracehttp.New(ctx, options...)
+	}
+	var options []otlptracegrpc.Option
+	if endpoint != "" {
+		options = append(options, otlptracegrpc.WithEndpointURL(endpoint))
+	}
+	return otlptracegrpc.New(ctx, options...)
 }
 
 // Close sends the spans that were not sent yet, until ctx ends.
@@ -75,7 +110,7 @@ func (t *Tracing) ServerOptions() []grpc.ServerOption {
 	handler := otelgrpc.NewServerHandler(
 		otelgrpc.WithTracerProvider(t.provider), otelgrpc.WithPropagators(t.propagator), otelgrpc.WithMeterProvider(noop.NewMeterProvider()),
 		otelgrpc.WithFilter(func(call *stats.RPCTagInfo) bool {
-			return strings.HasPrefix(call.FullMethodName, "/"+rls.ServiceName+"/")
+			return strings.HasPrefix(call.FullMethodName, "/"+rls.ServiceName+"/") || strings.HasPrefix(call.FullMethodName, "/"+rls.KuadrantServiceName+"/")
 		}),
 	)
 	return []grpc.ServerOption{grpc.StatsHandler(handler), grpc.UnaryInterceptor(describe)}

@@ -8,6 +8,8 @@ import (
 	"strings"
 
 	"go.opentelemetry.io/otel/propagation"
+
+	"github.com/ratelimit/ratelimit/config"
 )
 
 // Variables of the environment that decide here. The others are read by the SDK.
@@ -23,31 +25,37 @@ const (
 	samplerArgVariable     = "OTEL_TRACES_SAMPLER_ARG"
 )
 
-// enabled reports whether the environment asks for traces. A value that cannot be obeyed is
-// an error.
-func enabled() (bool, error) {
-	if strings.EqualFold(os.Getenv(disabledVariable), "true") {
-		return false, nil
+// The protocols of a collector.
+const (
+	protocolGRPC = "grpc"
+	protocolHTTP = "http/protobuf"
+)
+
+// enabled reports whether the environment or the settings ask for traces, and the protocol of the collector. A value
+// that cannot be obeyed is an error.
+func enabled(of *config.Tracing) (protocol string, on bool, err error) {
+	if of.Off || strings.EqualFold(os.Getenv(disabledVariable), "true") {
+		return "", false, nil
 	}
 	switch exporter := os.Getenv(exporterVariable); exporter {
 	case "otlp":
 	case "none":
-		return false, nil
+		return "", false, nil
 	case "":
-		if os.Getenv(endpointVariable) == "" && os.Getenv(traceEndpointVariable) == "" {
-			return false, nil
+		if !of.On && of.Endpoint == "" && os.Getenv(endpointVariable) == "" && os.Getenv(traceEndpointVariable) == "" {
+			return "", false, nil
 		}
 	default:
-		return false, fmt.Errorf("%s is %.50q; it must be otlp or none", exporterVariable, exporter)
+		return "", false, fmt.Errorf("%s is %.50q; it must be otlp or none", exporterVariable, exporter)
 	}
-	protocol := cmp.Or(os.Getenv(tracesProtocolVariable), os.Getenv(protocolVariable))
-	if protocol != "" && protocol != "grpc" {
-		return false, fmt.Errorf("%s is %.50q; it must be grpc", protocolVariable, protocol)
+	protocol = cmp.Or(os.Getenv(tracesProtocolVariable), os.Getenv(protocolVariable), of.Protocol, protocolGRPC)
+	if protocol != protocolHTTP && protocol != protocolGRPC {
+		return "", false, fmt.Errorf("%s is %.50q; it must be grpc or http/protobuf", protocolVariable, protocol)
 	}
 	if err := checkVariables(); err != nil {
-		return false, err
+		return "", false, err
 	}
-	return true, checkSampler(os.Getenv(samplerVariable), os.Getenv(samplerArgVariable))
+	return protocol, true, checkSampler(os.Getenv(samplerVariable), os.Getenv(samplerArgVariable))
 }
 
 // checkSampler refuses samplers that the SDK would replace by its default.

@@ -25,6 +25,7 @@ import (
 	"google.golang.org/grpc/metadata"
 	"google.golang.org/protobuf/encoding/protowire"
 
+	"github.com/ratelimit/ratelimit/config"
 	"github.com/ratelimit/ratelimit/pkg/descriptor"
 	"github.com/ratelimit/ratelimit/pkg/embedded"
 	"github.com/ratelimit/ratelimit/pkg/limiter"
@@ -184,7 +185,7 @@ func TestSpans(t *testing.T) {
 		"OTEL_EXPORTER_OTLP_ENDPOINT": "http://" + serve(t, server),
 		"OTEL_RESOURCE_ATTRIBUTES":    "deployment.environment.name=test",
 	})
-	tr, err := NewTracing(t.Context(), "1.2.3", slog.New(slog.DiscardHandler))
+	tr, err := NewTracing(t.Context(), "1.2.3", config.Tracing{}, slog.New(slog.DiscardHandler))
 	if err != nil || tr == nil {
 		t.Fatalf("got %v, %v", tr, err)
 	}
@@ -274,7 +275,7 @@ func TestOff(t *testing.T) {
 		{"OTEL_SERVICE_NAME": "edge"},
 	} {
 		setVariables(t, variables)
-		tr, err := NewTracing(t.Context(), "", slog.New(slog.DiscardHandler))
+		tr, err := NewTracing(t.Context(), "", config.Tracing{}, slog.New(slog.DiscardHandler))
 		if err != nil || tr != nil {
 			t.Errorf("%v: got %v, %v", variables, tr, err)
 		}
@@ -296,7 +297,7 @@ func TestEnvironmentIsRefused(t *testing.T) {
 		"OTEL_PROPAGATORS":                   `it must be a list of tracecontext and baggage, or none`,
 	} {
 		setVariables(t, map[string]string{"OTEL_EXPORTER_OTLP_ENDPOINT": "http://127.0.0.1:4317", name: "zipkin"})
-		if _, err := NewTracing(t.Context(), "", slog.New(slog.DiscardHandler)); err == nil || !strings.Contains(err.Error(), want) {
+		if _, err := NewTracing(t.Context(), "", config.Tracing{}, slog.New(slog.DiscardHandler)); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: got %v, want %s", name, err, want)
 		}
 	}
@@ -326,7 +327,7 @@ func TestVariablesThatCannotBeObeyed(t *testing.T) {
 		t.Run(v.name, func(t *testing.T) {
 			setVariables(t, map[string]string{"OTEL_TRACES_EXPORTER": "otlp"})
 			t.Setenv(v.name, v.value)
-			tr, err := NewTracing(t.Context(), "", slog.New(slog.DiscardHandler))
+			tr, err := NewTracing(t.Context(), "", config.Tracing{}, slog.New(slog.DiscardHandler))
 			if err == nil || !strings.Contains(err.Error(), v.want) || strings.Contains(err.Error(), "hush") {
 				t.Errorf("%s: got %v, want %s", v.value, err, v.want)
 			}
@@ -349,7 +350,7 @@ func TestVariablesThatAreObeyed(t *testing.T) {
 	} {
 		setVariables(t, map[string]string{"OTEL_TRACES_EXPORTER": "otlp"})
 		t.Setenv(v[0], v[1])
-		tr, err := NewTracing(t.Context(), "", slog.New(slog.DiscardHandler))
+		tr, err := NewTracing(t.Context(), "", config.Tracing{}, slog.New(slog.DiscardHandler))
 		if err != nil {
 			t.Errorf("%s=%s: %v", v[0], v[1], err)
 		}
@@ -368,7 +369,7 @@ func TestCollectorThatHangs(t *testing.T) {
 	}
 	defer func() { _ = l.Close() }()
 	setVariables(t, map[string]string{"OTEL_EXPORTER_OTLP_ENDPOINT": "http://" + l.Addr().String(), "OTEL_BSP_MAX_QUEUE_SIZE": "10", "OTEL_BSP_MAX_EXPORT_BATCH_SIZE": "5"})
-	tr, err := NewTracing(t.Context(), "", slog.New(slog.DiscardHandler))
+	tr, err := NewTracing(t.Context(), "", config.Tracing{}, slog.New(slog.DiscardHandler))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -388,7 +389,7 @@ func TestShareOfSamplers(t *testing.T) {
 	for arg, ok := range map[string]bool{"": true, "0": true, "0.01": true, "1": true, "2": false, "-1": false, "many": false, "NaN": false} {
 		setVariables(t, map[string]string{"OTEL_EXPORTER_OTLP_ENDPOINT": "http://127.0.0.1:4317", "OTEL_TRACES_SAMPLER": "parentbased_traceidratio"})
 		t.Setenv("OTEL_TRACES_SAMPLER_ARG", arg)
-		tr, err := NewTracing(t.Context(), "", slog.New(slog.DiscardHandler))
+		tr, err := NewTracing(t.Context(), "", config.Tracing{}, slog.New(slog.DiscardHandler))
 		if (err == nil) != ok {
 			t.Errorf("%q: got %v", arg, err)
 		}
@@ -404,7 +405,7 @@ func TestNoPropagators(t *testing.T) {
 	server := grpc.NewServer()
 	collector.RegisterTraceServiceServer(server, got)
 	setVariables(t, map[string]string{"OTEL_TRACES_EXPORTER": "otlp", "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT": "http://" + serve(t, server), "OTEL_PROPAGATORS": "none", "OTEL_SERVICE_NAME": "edge"})
-	tr, err := NewTracing(t.Context(), "", slog.New(slog.DiscardHandler))
+	tr, err := NewTracing(t.Context(), "", config.Tracing{}, slog.New(slog.DiscardHandler))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -424,7 +425,7 @@ func TestCollectorThatIsGone(t *testing.T) {
 	setVariables(t, map[string]string{"OTEL_EXPORTER_OTLP_ENDPOINT": "http://127.0.0.1:1"})
 	t.Setenv("OTEL_EXPORTER_OTLP_TIMEOUT", "50")
 	var log bytes.Buffer
-	tr, err := NewTracing(t.Context(), "", slog.New(slog.NewTextHandler(&log, nil)))
+	tr, err := NewTracing(t.Context(), "", config.Tracing{}, slog.New(slog.NewTextHandler(&log, nil)))
 	if err != nil {
 		t.Fatal(err)
 	}

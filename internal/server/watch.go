@@ -3,12 +3,14 @@ package server
 import (
 	"context"
 	"errors"
+	"fmt"
 	"os"
 	"strconv"
 	"time"
 
 	"github.com/ratelimit/ratelimit/config"
 	"github.com/ratelimit/ratelimit/config/yamlcfg"
+	"github.com/ratelimit/ratelimit/pkg/api"
 )
 
 // tellPause is the pause between two tries to send an update of limits to the store.
@@ -19,7 +21,7 @@ const tellPause = time.Second
 func (s *Service) watch(ctx context.Context, file string, opts config.Options) error {
 	return config.Watch(ctx, file, opts, func(cfg *config.Config, err error) {
 		if gone, ok := errors.AsType[*config.GoneError](err); ok {
-			s.health.LoadFailed("the files lack a domain that is in force, or all its rules", time.Now())
+			s.refused("the files lack a domain that is in force, or all its rules")
 			s.log.WarnContext(ctx, "domains in force are gone from the configuration, or all their rules: the rules in force stay for now", "domains", gone.Domains, "for", gone.After)
 			return
 		}
@@ -28,7 +30,7 @@ func (s *Service) watch(ctx context.Context, file string, opts config.Options) e
 		}
 		if err != nil {
 			s.metrics.failed()
-			s.health.LoadFailed(publicReason(err), time.Now())
+			s.refused(publicReason(err))
 			s.log.ErrorContext(ctx, "the new configuration is not used", "error", err)
 			return
 		}
@@ -36,7 +38,14 @@ func (s *Service) watch(ctx context.Context, file string, opts config.Options) e
 			s.log.WarnContext(ctx, "configuration", "warning", w.String())
 		}
 		s.log.InfoContext(ctx, "configuration loaded", "files", len(cfg.Files), "domains", len(cfg.Rules.Domains()), "hash", cfg.Hash)
+		s.events.Record(api.EventReload, fmt.Sprintf("A new configuration is in force: %d domains, hash %.12s.", len(cfg.Rules.Domains()), cfg.Hash))
 	})
+}
+
+// refused notes that a new configuration is not used. The reason is one that any client may read.
+func (s *Service) refused(reason string) {
+	s.health.LoadFailed(reason, time.Now())
+	s.events.Record(api.EventRefused, "A new configuration is not used: "+reason+".")
 }
 
 // publicReason says that a configuration is not used, and names the place of its first

@@ -2,7 +2,6 @@ package xds
 
 import (
 	"context"
-	"crypto/tls"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -16,8 +15,6 @@ import (
 	rpcstatus "google.golang.org/genproto/googleapis/rpc/status"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
-	"google.golang.org/grpc/credentials"
-	"google.golang.org/grpc/credentials/insecure"
 	"google.golang.org/grpc/keepalive"
 	"google.golang.org/grpc/metadata"
 	"google.golang.org/protobuf/proto"
@@ -99,7 +96,7 @@ func (c *Client) stream(ctx context.Context) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	defer c.Connected(false)
-	creds, err := c.credentials()
+	creds, err := c.Config.TLS.Credentials("xds.tls")
 	if err != nil {
 		return err
 	}
@@ -245,29 +242,6 @@ func (c *Client) reply(answer *discoveryv3.DiscoveryResponse, problem error) *di
 		r.ErrorDetail = &rpcstatus.Status{Code: int32(codes.InvalidArgument), Message: strings.ToValidUTF8(text[:min(len(text), maxReason)], "")}
 	}
 	return r
-}
-
-// credentials reads the files of TLS.
-func (c *Client) credentials() (credentials.TransportCredentials, error) {
-	of := &c.Config.TLS
-	if !of.Enabled {
-		return insecure.NewCredentials(), nil
-	}
-	secure := &tls.Config{MinVersion: tls.VersionTLS12, ServerName: of.Name}
-	if of.CA != "" {
-		var err error
-		if secure.RootCAs, err = config.ReadAuthorities("xds.tls.ca", of.CA); err != nil {
-			return nil, err
-		}
-	}
-	if of.Cert != "" {
-		pair, err := config.ReadPair("xds.tls", of.Cert, of.Key)
-		if err != nil {
-			return nil, err
-		}
-		secure.Certificates = []tls.Certificate{*pair}
-	}
-	return credentials.NewTLS(secure), nil
 }
 
 // sleep waits, and reports whether ctx goes on.

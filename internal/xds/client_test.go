@@ -26,6 +26,7 @@ import (
 	"github.com/ratelimit/ratelimit/config"
 	"github.com/ratelimit/ratelimit/internal/xds"
 	"github.com/ratelimit/ratelimit/pkg/descriptor"
+	"github.com/ratelimit/ratelimit/test/kit/proctest"
 	"github.com/ratelimit/ratelimit/test/kit/programtest"
 	"github.com/ratelimit/ratelimit/test/kit/xdstest"
 )
@@ -208,7 +209,7 @@ func TestMutualTLS(t *testing.T) {
 		}
 	}
 	replace(stale)
-	a := run(t, config.XDS{Address: p.Address, TLS: config.XDSTLS{Enabled: true, CA: server.Cert, Cert: certificate, Key: private}}, "")
+	a := run(t, config.XDS{Address: p.Address, TLS: config.ClientTLS{Enabled: true, CA: server.Cert, Cert: certificate, Key: private}}, "")
 	eventually(t, "two streams that end", func() bool { return a.ended.Load() > 1 })
 	if a.now() != "" {
 		t.Fatal("rules came over a connection with a certificate that is not trusted")
@@ -296,9 +297,9 @@ func TestOtherTypesAreRefused(t *testing.T) {
 func TestNamesOfFilesAreNotLogged(t *testing.T) {
 	t.Parallel()
 	const secret = "hush-hush"
-	for _, files := range []config.XDSTLS{{CA: secret}, {Cert: secret, Key: secret}} {
+	for _, files := range []config.ClientTLS{{CA: secret}, {Cert: secret, Key: secret}} {
 		files.Enabled = true
-		log, ended := new(programtest.LogBuffer), make(chan bool, 1)
+		log, ended := new(proctest.LogBuffer), make(chan bool, 1)
 		ctx, cancel := context.WithCancel(t.Context())
 		client := &xds.Client{
 			Config: config.XDS{Address: "127.0.0.1:1", TLS: files, Retry: time.Millisecond, MaxRetry: time.Millisecond, MaxMessage: 1 << 20},

@@ -72,7 +72,7 @@ func (r *run) read(ctx context.Context, namespace string, chunk []limiter.Stored
 // record writes one record, of which before was read. Whether the subject is disabled stays as
 // it is, and makes no difference.
 func (r *run) record(ctx context.Context, namespace string, want limiter.Stored, before limiter.Record) error {
-	before.Disabled = false
+	before.Disabled, before.Disabling = false, nil
 	if !r.o.DryRun && (before.Empty() || r.o.Overwrite && !before.Equal(want.Record)) {
 		done, err := r.to.Edit(ctx, r.o.Now(), namespace, limiter.Edit{Ref: want.Ref, Change: func(stored limiter.Record) (limiter.Record, error) {
 			if !stored.Stored() || r.o.Overwrite {
@@ -84,7 +84,7 @@ func (r *run) record(ctx context.Context, namespace string, want limiter.Stored,
 			return err
 		}
 		before = done.Before // which another caller may have written since it was read
-		before.Disabled = false
+		before.Disabled, before.Disabling = false, nil
 	}
 	switch {
 	case before.Empty():

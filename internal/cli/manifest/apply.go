@@ -27,10 +27,12 @@ func (p *Plan) Size() int {
 	return n
 }
 
-// Check has the service check every change, and changes nothing.
+// Check has the service check every change, and changes nothing. Names that the manifest itself brings are
+// not new.
 func (p *Plan) Check(ctx context.Context) error {
+	brings := p.brings()
 	return p.each(ctx, func(*Change) bool { return true }, func(ctx context.Context, c *Change) error {
-		return p.send(ctx, c, client.Options{DryRun: true})
+		return p.send(ctx, c, client.Options{DryRun: true, AllowNew: p.allowNew, AllowKinds: brings.kinds(c)})
 	})
 }
 
@@ -44,7 +46,7 @@ func (p *Plan) Apply(ctx context.Context, progress Progress) error {
 	var mu sync.Mutex // of done
 	done, size := 0, p.Size()
 	err := p.phases(ctx, func(ctx context.Context, c *Change) error {
-		if err := p.send(ctx, c, client.Options{}); err != nil {
+		if err := p.send(ctx, c, client.Options{AllowNew: true}); err != nil { // it was checked
 			return err
 		}
 		c.Done = true
@@ -155,28 +157,6 @@ func note[V any](p *Plan) func(*api.Change[V], error) error {
 	}
 }
 
-// defines reports whether the manifest itself has all names of the limits at the system or at resources. The
-// service may not have them yet.
-func (p *Plan) defines(c *Change) bool {
-	if c.after.Limits == nil || c.Ref.Kind != limiter.RefEntityLimits {
-		return false
-	}
-	names := make(map[string]bool)
-	for i := range p.Changes {
-		if of := &p.Changes[i]; of.after.Limits != nil && of.Ref.Kind != limiter.RefEntityLimits {
-			for name := range of.after.Limits.Limits {
-				names[name] = true
-			}
-		}
-	}
-	for name := range c.after.Limits.Limits {
-		if !names[name] {
-			return false
-		}
-	}
-	return true
-}
-
 // noteEffect is note, and keeps the limits that decide before and after the change: as the check before all
 // changes found them, which come in no order.
 func noteEffect[V any](p *Plan, c *Change) func(*api.LimitingChange[V], error) error {
@@ -193,8 +173,11 @@ func noteEffect[V any](p *Plan, c *Change) func(*api.LimitingChange[V], error) e
 
 // send makes one change, of the record as the plan found it.
 func (p *Plan) send(ctx context.Context, c *Change, o client.Options) error {
-	o.IfMatch, o.AllowNew = c.before.etag(), p.allowNew || p.defines(c)
+	o.Reason, o.IfMatch = p.reason, c.before.etag()
 	o.IfNoneMatch = o.IfMatch == ""
+	if c.Result == api.Deleted { // it brings no name
+		o.AllowNew, o.AllowKinds = false, nil
+	}
 	var err error
 	switch {
 	case c.Result == api.Deleted && c.Ref.Kind == limiter.RefEntity:

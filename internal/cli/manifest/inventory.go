@@ -35,7 +35,8 @@ type inventory struct {
 	parts []*part
 }
 
-func isInventory(id string) bool { return strings.HasPrefix(id, Root) }
+// IsInventory reports whether an entity is a part of the inventory of a manifest.
+func IsInventory(id string) bool { return strings.HasPrefix(id, Root) }
 
 // partID is the ID of a part. Names of manifests have no colon.
 func partID(name string, i int) string { return fmt.Sprintf("%s:%s:%04d", Root, name, i) }
@@ -166,6 +167,7 @@ func (v *inventory) savePart(ctx context.Context, n *client.Namespace, p *part) 
 	} else {
 		e := api.Entity{ID: api.Name(p.id), Name: "inventory of manifest " + v.name, Parent: Root, Metadata: p.records}
 		var put *api.EntityChange
+		o.AllowNew = true // the plan was checked
 		if put, err = n.PutEntity(ctx, e, o); err == nil {
 			change = &put.Change
 		}

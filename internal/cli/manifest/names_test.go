@@ -1,14 +1,16 @@
 package manifest
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/ratelimit/ratelimit/pkg/api"
 	"github.com/ratelimit/ratelimit/pkg/limiter"
 )
 
-// A manifest allows the names that it has at the system or at resources, and no others beside them.
-func TestDefines(t *testing.T) {
+// A manifest brings the names that it has at the system or at resources, and no others beside them. It brings its
+// entities, also as parents.
+func TestBrings(t *testing.T) {
 	limits := func(names ...string) Record {
 		l := &api.Limits{Limits: map[string]api.Limit{}}
 		for _, name := range names {
@@ -21,9 +23,18 @@ func TestDefines(t *testing.T) {
 		{Ref: limiter.EntityLimitsRef("typo", "_default_"), after: limits("rpm", "tmp")},
 		{Ref: limiter.EntityLimitsRef("sound", "_default_"), after: limits("rpm", "tpm")},
 	}}
-	for i, want := range []bool{false, false, true} {
-		if got := p.defines(&p.Changes[i]); got != want {
-			t.Errorf("change %d: %t, want %t", i, got, want)
+	child := func(parent api.Name) Change {
+		return Change{Ref: limiter.EntityRef("child"), after: Record{Entity: &api.Entity{ID: "child", Parent: parent}}}
+	}
+	p.Changes = append(p.Changes, child("sound"), child("none"))
+	brings := p.brings()
+	for i, want := range []string{"entity", "entity", "entity limit", "entity parent", "entity"} {
+		if got := strings.Join(brings.kinds(&p.Changes[i]), " "); got != want {
+			t.Errorf("change %d: %s, want %s", i, got, want)
 		}
+	}
+	p.named = true
+	if got := strings.Join(p.brings().kinds(&p.Changes[0]), " "); got != "entity namespace" {
+		t.Errorf("with the namespace in the manifest: %s", got)
 	}
 }

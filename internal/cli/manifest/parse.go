@@ -98,7 +98,7 @@ func (p *parser) add(n yamlcfg.Node, r Record) {
 		n.Failf("%s stands at %s already: remove one", Subject(r.Ref), at)
 		return
 	}
-	if isInventory(r.Ref.Entity) {
+	if IsInventory(r.Ref.Entity) {
 		n.Failf("an ID that begins with %s is for inventories of manifests", Root)
 		return
 	}

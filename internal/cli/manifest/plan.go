@@ -24,9 +24,10 @@ const readEach = 200
 
 // Options are the permissions of a plan.
 type Options struct {
-	Prune    bool // delete records that the manifest made and does not have any more
-	TakeOver bool // own records that another manifest owns
-	AllowNew bool // limits may have names that no level, plan or rule has
+	Prune    bool   // delete records that the manifest made and does not have any more
+	TakeOver bool   // own records that another manifest owns
+	Reason   string // of the changes, for the audit; "" = none
+	AllowNew bool   // names may be new: of the namespace, of parents, resources and limits
 }
 
 // Change is the effect on one record.
@@ -60,6 +61,8 @@ type Plan struct {
 
 	namespace *client.Namespace
 	allowNew  bool
+	reason    string     // of the changes
+	named     bool       // the manifest names its namespace
 	own       *inventory // nil = the manifest has no name
 	drop      []string   // keys that the inventory loses
 	inMemory  atomic.Bool
@@ -67,7 +70,7 @@ type Plan struct {
 
 // NewPlan compares a manifest with the records of a namespace.
 func NewPlan(ctx context.Context, n *client.Namespace, m *Manifest, o Options) (*Plan, error) {
-	p := &Plan{namespace: n, allowNew: o.AllowNew}
+	p := &Plan{namespace: n, allowNew: o.AllowNew, reason: o.Reason, named: m.Namespace != ""}
 	all, err := inventories(ctx, n)
 	if err != nil {
 		return nil, err
@@ -270,7 +273,7 @@ func List(ctx context.Context, n *client.Namespace) ([]Record, error) {
 		if err != nil {
 			return nil, err
 		}
-		if !isInventory(string(e.ID)) {
+		if !IsInventory(string(e.ID)) {
 			all = append(all, ofEntity(e))
 		}
 	}

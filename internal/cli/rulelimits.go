@@ -1,0 +1,54 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/ratelimit/ratelimit/internal/command"
+	"github.com/ratelimit/ratelimit/pkg/api"
+	"github.com/ratelimit/ratelimit/pkg/client"
+	"github.com/ratelimit/ratelimit/pkg/descriptor"
+	"github.com/ratelimit/ratelimit/pkg/limiter"
+)
+
+// ruleLimits says which rules have limits of their own that come before those of an entity, under the names
+// that counts accepts: each for a resource. A resource of "" is each one.
+func ruleLimits(ctx context.Context, n *client.Namespace, of client.LimitsOf, counts func(name string) bool) ([]string, error) {
+	var found []string
+	for l, err := range client.Each(func(p client.Page) (*api.List[api.FileLimits], error) { return n.FileLimits(ctx, p) }) {
+		switch {
+		case isUnsupported(err):
+			return nil, nil
+		case err != nil:
+			return nil, err
+		case l.Place != api.PlaceRule || l.Shadow || !descriptor.Covers(string(*l.Entity), string(of.Entity)):
+			continue
+		case of.Resource != "" && of.Resource != limiter.DefaultResource && !descriptor.Covers(string(*l.Resource), string(of.Resource)):
+			continue
+		}
+		var limits []string
+		for _, name := range slices.Sorted(maps.Keys(l.Limits)) {
+			if counts(name) {
+				limits = append(limits, name+" "+command.Amounts(name, l.Limits[name].String()))
+			}
+		}
+		if len(limits) > 0 {
+			found = append(found, fmt.Sprintf("for resource %s the rule %s of domain %s has %s of its own: only limits of the entity for that resource come before", *l.Resource, l.Name, l.Domain, strings.Join(limits, ", ")))
+		}
+	}
+	return found, nil
+}
+
+// noteRules says on the standard error which rules have limits of their own that come before those of an entity.
+func noteRules(cmd *cobra.Command, n *client.Namespace, of client.LimitsOf, counts func(name string) bool) error {
+	notes, err := ruleLimits(cmd.Context(), n, of, counts)
+	for _, note := range notes {
+		cmd.PrintErrln("note: " + note)
+	}
+	return err
+}

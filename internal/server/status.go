@@ -1,0 +1,113 @@
+package server
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/ratelimit/ratelimit/internal/command"
+	"github.com/ratelimit/ratelimit/pkg/admin"
+	"github.com/ratelimit/ratelimit/pkg/api"
+	"github.com/ratelimit/ratelimit/pkg/dynamo"
+	"github.com/ratelimit/ratelimit/pkg/embedded"
+	"github.com/ratelimit/ratelimit/pkg/limiter"
+)
+
+// readTime bounds the reads of limits for a status.
+const readTime = 2 * time.Second
+
+// present sets the members of a status that change.
+func (s *Service) present(ctx context.Context, out *api.Status) {
+	now, state, all := s.Clocks.Call(), s.health.State(), s.fleet.State(ctx)
+	here := &all.Replicas[0] // the one that answers
+	out.Started, out.UptimeSeconds = s.activity.since.UTC(), int64(now.Sub(s.activity.since)/time.Second)
+	out.Ready, out.Reason, out.Configuration, out.Files = &here.Ready, here.Reason, &here.Configuration, state.Config.Files
+	out.StoreState, out.Leases, out.MemoryBytes = here.Store, here.Leases, here.MemoryBytes
+	out.Replicas, out.Aggregator = all.Replicas, all.Aggregator
+	ctx, cancel := context.WithTimeout(ctx, readTime)
+	defer cancel()
+	undefined := s.activity.undefined.list(ctx, now, func(ctx context.Context, namespace, entity, resource string) ([]limiter.EffectiveLimit, error) {
+		return s.limiter.Effective(ctx, now, namespace, entity, resource)
+	})
+	for _, l := range undefined {
+		out.LimitsNotDefined = append(out.LimitsNotDefined, l.name)
+	}
+	out.Problems = append(out.Problems, stateProblems(&state)...)
+	out.Problems = append(out.Problems, limitProblems(undefined)...)
+	out.Problems = append(out.Problems, ruleProblems(s.RLS.Decided(), s.RLS.DeniedBy())...)
+	out.Problems = append(out.Problems, s.storeProblems()...)
+	out.Problems = append(out.Problems, fleetProblems(all)...)
+}
+
+// stateProblems returns the problems of the state at /readyz.
+func stateProblems(state *admin.State) (all []api.StatusProblem) {
+	if !state.Ready {
+		all = append(all, api.StatusProblem{
+			What: "the service is not ready: " + cmp.Or(state.Reason, "it has just started"),
+			Do:   "read the last lines of its log", Section: api.SectionReplica,
+		})
+	}
+	if st := state.Store; st != nil && st.State != dynamo.Available.String() {
+		what := fmt.Sprintf("the store %s is %s: the policy %s decides", st.Type, st.State, st.Policy)
+		if st.RulesWithAnother > 0 {
+			what += fmt.Sprintf(", and %s with a policy of their own", command.Count(st.RulesWithAnother, "rule"))
+		}
+		all = append(all, api.StatusProblem{What: what, Since: st.Since, Do: "compare /readyz of all replicas, and follow docs/operations.md, Store outage", Section: api.SectionOutage})
+	}
+	if c := state.Config; c.Error != "" {
+		file := "FILE"
+		if len(c.Files) > 0 {
+			file = c.Files[0]
+		}
+		all = append(all, api.StatusProblem{
+			What: "newer files of the configuration are refused, and the one before stays in force: " + c.Error, Since: c.ErrorAt.UTC(),
+			Do: "ratelimit check --config " + file + " shows every mistake", Section: api.SectionReplica,
+		})
+	}
+	return all
+}
+
+func limitProblems(undefined []undefinedLimit) (all []api.StatusProblem) {
+	for _, l := range undefined {
+		all = append(all, api.StatusProblem{
+			What:  fmt.Sprintf("requests consume the limit %s, which no level defines: they are denied, the last one of entity %s", l.name, api.Name(l.entity)),
+			Since: l.since.UTC(),
+			Do:    "correct the name in the rule, or define the limit: ratelimit set limits --system " + l.name + "=RATE", Section: api.SectionDenial,
+		})
+	}
+	return all
+}
+
+// ruleProblems returns the problem of a service whose rules matched none of its descriptors. It takes the numbers
+// of descriptors by result, and of denied ones by reason.
+func ruleProblems(results, denials map[string]int64) []api.StatusProblem {
+	var all int64
+	for _, n := range results {
+		all += n
+	}
+	denied := denials[api.Unmatched]
+	if all == 0 || results[api.Unmatched]+denied < all {
+		return nil
+	}
+	return []api.StatusProblem{{
+		What: fmt.Sprintf("no rule matched a descriptor since the start: %d came, and %d of them were denied", all, denied),
+		Do:   "the gateway sends another domain or other keys: the log names them; compare them with the rules by ratelimit explain --live DOMAIN KEY=VALUE...", Section: api.SectionEnforced,
+	}}
+}
+
+// storeProblems returns the problems of the clock of a table, and of the buckets of an embedded store.
+func (s *Service) storeProblems() (all []api.StatusProblem) {
+	if s.clock != nil && !s.clock.State().Trusted {
+		all = append(all, api.StatusProblem{What: "the clock of this machine cannot be trusted: buckets are not refilled", Do: "set the clock, and have NTP keep it right", Section: api.SectionReplica})
+	}
+	if store, ok := s.Store.(*embedded.Store); ok {
+		if shared := store.Overflow().Buckets; shared > 0 {
+			all = append(all, api.StatusProblem{
+				What: "the store is full: several keys share " + command.Count(int(shared), "bucket"),
+				Do:   "raise store.embedded.max_buckets; a rule whose key clients can invent needs another key", Section: api.SectionEnforced,
+			})
+		}
+	}
+	return all
+}
