@@ -26,6 +26,9 @@ DYNAMODB := .cache/dynamodb/.installed
 AWSTOOLS := .cache/aws/.installed
 ZAELIMITER := .cache/zae-limiter/.installed
 CHROMIUM := .cache/chromium/.installed
+CONSOLE  := .cache/console/.installed
+PROMETHEUS := .cache/prometheus/.installed
+VALKEY   := .cache/valkey/.installed
 MKDOCS := .cache/docs/bin/mkdocs
 LINT    := $(GO) tool -modfile=tools/go.mod golangci-lint
 
@@ -34,8 +37,8 @@ help: ## Print this list
 	@awk 'BEGIN {FS = ":.*## "} /^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 .PHONY: run
-run: build ## Start the service with example rules; needs nothing but Go
-	@exec bin/ratelimit serve --demo
+run: build ## Start the service with example rules and a little traffic; needs nothing but Go
+	@exec bin/ratelimit serve --demo --traffic
 
 .PHONY: demo
 demo: build $(ENVOY) ## Start the service, an upstream and a real Envoy to send requests to; Ctrl-C stops them
@@ -44,7 +47,12 @@ demo: build $(ENVOY) ## Start the service, an upstream and a real Envoy to send 
 
 .PHONY: run-dynamodb
 run-dynamodb: build $(DYNAMODB) ## Start three replicas of the service, with CONFIG, on one table of DynamoDB Local; needs Java 17 and Maven
-	@exec bash scripts/fleet.sh .cache/dynamodb "$(CONFIG)"
+	@exec bash scripts/fleet.sh dynamodb "$(CONFIG)"
+
+.PHONY: run-valkey
+run-valkey: CONFIG = examples/valkey/ratelimit.yaml
+run-valkey: build $(VALKEY) ## Start three replicas of the service, with CONFIG, on one Valkey or Redis server, which it installs itself
+	@exec bash scripts/fleet.sh valkey "$(CONFIG)"
 
 .PHONY: build
 build: ## Build the program: bin/ratelimit
@@ -105,16 +113,16 @@ GOTEST := $(GO) test -vet=off
 # a lower priority: other load changes nothing in simulated time, and so they disturb no test
 # that waits for time.
 .PHONY: test
-test: $(ENVOY) $(DYNAMODB) $(AWSTOOLS) $(ZAELIMITER) $(CHROMIUM) ## Run every test of the program, also with the race detector, a real Envoy and DynamoDB Local, which it installs itself
+test: $(ENVOY) $(DYNAMODB) $(AWSTOOLS) $(ZAELIMITER) $(CHROMIUM) $(CONSOLE) $(VALKEY) ## Run every test of the program, also with the race detector, a real Envoy, DynamoDB Local and Valkey or Redis, which it installs itself
 	@GO="$(GO)" bash scripts/programs.sh $(GO) run ./test/kit/dynamolocal $(MAKE) --no-print-directory -j 2 -O test-simulated test-fleet
 
 .PHONY: test-race test-race-fleet test-plain test-outside test-simulated test-envoy test-manifests test-console test-fleet
 # Tests without the race detector hold calls to deadlines: each package has a DynamoDB Local of its own.
 test-race:
-	$(GOTEST) -race -p 2 -timeout 15m $$($(GO) list ./... | grep -vxF "$$(printf '$(MODULE)/%s\n' $(PURE) $(SIMULATED) $(OUTSIDE) $(FLEET) test/durable test/envoytest test/fleet)")
+	$(GOTEST) -race -p 2 -timeout 25m $$($(GO) list ./... | grep -vxF "$$(printf '$(MODULE)/%s\n' $(PURE) $(SIMULATED) $(OUTSIDE) $(FLEET) test/durable test/envoytest test/fleet)")
 
 test-race-fleet:
-	RATELIMIT_DYNAMODB= $(GOTEST) -race -p 2 -timeout 15m $(addprefix ./,$(FLEET))
+	RATELIMIT_DYNAMODB= $(GOTEST) -race -p 2 -timeout 25m $(addprefix ./,$(FLEET))
 
 test-plain:
 	$(GOTEST) -timeout 9m $(addprefix ./,$(PURE))
@@ -130,14 +138,15 @@ test-outside: $(DYNAMODB) $(ZAELIMITER)
 test-envoy: $(ENVOY) $(DYNAMODB)
 	RATELIMIT_PROGRAM= $(GOTEST) -count=1 -race -timeout 9m ./test/envoytest
 
-test-console: $(CHROMIUM)
-	cd test/console && $(GOTEST) -count=1 -timeout 4m ./...
+test-console: $(CHROMIUM) $(CONSOLE) $(DYNAMODB) $(VALKEY)
+	cd test/console && $(GOTEST) -count=1 -timeout 9m ./...
 
-test-manifests: $(ENVOY) $(DYNAMODB)
+test-manifests: $(ENVOY) $(DYNAMODB) $(VALKEY)
 	cd test/istio && $(GOTEST) -count=1 -timeout 9m ./...
 	cd test/envoygateway && $(GOTEST) -count=1 -timeout 9m ./...
 	cd test/chart && $(GOTEST) -count=1 -timeout 9m ./...
 	cd test/deploy && $(GOTEST) -count=1 -timeout 9m ./...
+	cd test/reference && $(GOTEST) -count=1 -timeout 9m ./...
 
 # Tests of a fleet take all processors, for as many decisions as they can get, and those of
 # crashes hold a stop to its seconds. They run after all but simulations. Each has a DynamoDB
@@ -155,7 +164,7 @@ test-short-root:
 	$(GOTEST) -short -timeout 9m ./...
 
 test-short-modules:
-	for module in istio envoygateway chart deploy; do \
+	for module in istio envoygateway chart deploy reference; do \
 		(cd test/$$module && $(GO) vet ./... && $(GOTEST) -count=1 -short -timeout 9m ./...); \
 	done
 
@@ -177,7 +186,7 @@ simulate: ## Simulate SEEDS (1000) fleets on the DynamoDB store, millions of dec
 	@bin/simulate -test.run '^TestSimulate$$' -test.v -test.timeout 0 -seeds $(SEEDS)
 
 .PHONY: mutants
-mutants: ## Take the rules of the DynamoDB store away, one at a time: a named test must fail without each
+mutants: ## Take the rules of the store of a fleet away, one at a time: a named test must fail without each
 	$(GO) test -tags mutants -count=1 -timeout 30m ./test/mutants
 
 # Of the output of go test, only the tables and the failures.
@@ -220,6 +229,7 @@ lint: ## Check style, mistakes and imports; the first run builds the linter
 	cd test/chart && $(GO) tool -modfile=../../tools/go.mod golangci-lint run ./...
 	cd test/console && $(GO) tool -modfile=../../tools/go.mod golangci-lint run ./...
 	cd test/deploy && $(GO) tool -modfile=../../tools/go.mod golangci-lint run ./...
+	cd test/reference && $(GO) tool -modfile=../../tools/go.mod golangci-lint run ./...
 	$(GO) tool -modfile=tools/actionlint/go.mod actionlint
 
 .PHONY: fmt
@@ -231,8 +241,16 @@ fmt: ## Format the code
 docs: $(MKDOCS) ## Build the documentation as a site with search: bin/site; a dead link is an error
 	@NO_MKDOCS_2_WARNING=1 $(MKDOCS) build --strict
 
+# The dashboard is that of a fleet of twelve minutes, with an outage. docs/pictures.txt has what the pictures show.
+.PHONY: pictures
+pictures: build $(CHROMIUM) $(CONSOLE) $(DYNAMODB) $(PROMETHEUS) ## Take the pictures of the console and of the dashboard again, from real runs; 20 minutes
+	cd test/console && $(GOTEST) -count=1 -timeout 20m ./... -update
+	bash scripts/dashboard/run.sh bin/ratelimit .cache/dynamodb .cache/prometheus/prometheus bin/dashboard
+	bash scripts/dashboard/draw.sh .cache/prometheus/prometheus .cache/chromium/chromium bin/dashboard docs/dashboard.png docs/dashboard-overview.png
+	$(GOTEST) -count=1 ./test/docs -run TestPictures -update
+
 .PHONY: tools
-tools: $(ENVOY) $(DYNAMODB) $(AWSTOOLS) $(ZAELIMITER) $(CHROMIUM) ## Install the tools of the tests and build the linter
+tools: $(ENVOY) $(DYNAMODB) $(AWSTOOLS) $(ZAELIMITER) $(CHROMIUM) $(CONSOLE) $(VALKEY) ## Install the tools of the tests and build the linter
 	$(LINT) version
 
 .PHONY: clean
@@ -261,9 +279,27 @@ $(MKDOCS): tools/docs-requirements.txt
 	@.cache/docs/bin/pip install --quiet --disable-pip-version-check -r $<
 	@touch $@
 
-$(CHROMIUM): scripts/chromium.sh
+$(CHROMIUM): scripts/chromium.sh scripts/debs.sh
 	@echo "installing Chromium into .cache/chromium"
 	@bash $< .cache/chromium
+	@touch $@
+
+# Scripts of packages are not run: the packages are files that tests read.
+$(CONSOLE): test/console/package.json test/console/package-lock.json
+	@command -v npm >/dev/null || { echo "the tests of the console need npm; make test-short runs without" >&2; exit 1; }
+	@echo "installing axe-core and uPlot into .cache/console"
+	@rm -rf .cache/console && mkdir -p .cache/console && cp $^ .cache/console
+	@cd .cache/console && npm ci --ignore-scripts --no-audit --no-fund --loglevel=error >/dev/null
+	@touch $@
+
+$(PROMETHEUS): scripts/debs.sh
+	@echo "installing Prometheus into .cache/prometheus"
+	@NAME=prometheus RUN=usr/bin/prometheus bash $< .cache/prometheus prometheus
+	@touch $@
+
+$(VALKEY): scripts/valkey.sh scripts/debs.sh
+	@echo "installing a Valkey or Redis server into .cache/valkey"
+	@bash $< .cache/valkey
 	@touch $@
 
 # Versions that made a layout which the newest one does not make stand in folders of their own.

@@ -10,6 +10,7 @@ children=()
 
 cleanup() {
   trap - EXIT INT TERM
+  [[ -z ${caller-} ]] || kill "$caller" 2>/dev/null || true
   kill -INT "${children[@]}" 2>/dev/null || true
   wait "${children[@]}" 2>/dev/null || true
   rm -r "$logs"
@@ -36,12 +37,26 @@ await() { # NAME HOST PORT: until the port answers or the program is gone
   done
 }
 
+traffic() { # requests of four keys through Envoy, of which some are denied, until it is killed
+  local keys=(carol dave carol erin carol dave carol frank) i=0
+  while read -rt 0.25 <> <(:) || true; do
+    {
+      exec 3<>/dev/tcp/127.0.0.1/10000
+      printf 'GET / HTTP/1.1\r\nHost: demo\r\nx-api-key: %s\r\nConnection: close\r\n\r\n' "${keys[i++ % 8]}" >&3
+      cat <&3 >/dev/null
+      exec 3>&-
+    } 2>/dev/null || true
+  done
+}
+
 start upstream bin/upstream --address 127.0.0.1:9000
 await upstream 127.0.0.1 9000
 start ratelimit bin/ratelimit serve --config examples/envoy/ratelimit.yaml
 await ratelimit 127.0.0.1 8081
 start envoy "$envoy" -c examples/envoy/basic.yaml --log-level warning --disable-hot-restart
 await envoy 127.0.0.1 10000
+traffic &
+caller=$!
 
 cat <<'TRY'
 Envoy listens on http://127.0.0.1:10000 and asks the service on 127.0.0.1:8081.
@@ -55,6 +70,9 @@ Each API key has 5 requests, and one more every 2 seconds. In another terminal:
 
   # denied: 429, and retry-after says when to come again
   curl -i -H 'x-api-key: bob' http://127.0.0.1:10000/
+
+  # decisions, entities and limits in a browser, with a few requests a second of the demo's own; bin/ratelimit top has them in the terminal
+  bin/ratelimit console
 
   # the metrics of the service
   curl -s http://127.0.0.1:8080/metrics

@@ -1,12 +1,13 @@
 #!/usr/bin/env bash
-# Starts DynamoDB Local and three replicas of the service on one table, prints commands to
-# try, and stops them on Ctrl-C.
-# Usage: scripts/fleet.sh JARS CONFIG; `make run-dynamodb` builds the program and calls it.
+# Starts DynamoDB Local, or a Valkey or Redis server, and three replicas of the service on one table,
+# prints commands to try, and stops them on Ctrl-C.
+# Usage: scripts/fleet.sh dynamodb|valkey CONFIG; `make run-dynamodb` and `make run-valkey` build the
+# program and call it.
 set -euo pipefail
 
-jars=$1
+store=$1
 config=$2
-example=examples/dynamodb/ratelimit.yaml
+example=examples/$store/ratelimit.yaml
 logs=bin/fleet
 replicas=()
 database=
@@ -42,17 +43,34 @@ await() { # NAME PID PORT: until the port answers or the program is gone
   done
 }
 
-command -v java >/dev/null || fail "DynamoDB Local needs Java 17 or later, and there is no java on the PATH"
-for port in 8000 8080 8081 8180 8181 8280 8281; do
+case $store in
+dynamodb)
+  database_port=8000
+  command -v java >/dev/null || fail "DynamoDB Local needs Java 17 or later, and there is no java on the PATH"
+  ;;
+valkey)
+  database_port=6379
+  server=.cache/valkey/valkey-server
+  [[ -x $server ]] || fail "there is no $server: \`make run-valkey\` puts it there"
+  ;;
+*) fail "the store is $store; it must be dynamodb or valkey" ;;
+esac
+for port in "$database_port" 8080 8081 8180 8181 8280 8281; do
   if answers "$port"; then fail "port $port of 127.0.0.1 is in use: stop its listener"; fi
 done
 mkdir -p "$logs"
 
-echo "starting DynamoDB Local and three replicas; their logs are in $logs"
-(cd "$jars" && exec java -XX:+UseSerialGC -Djava.library.path=. -Dsqlite4java.library.path=. -cp './*' \
-  software.amazon.dynamodb.services.local.main.ServerRunner -inMemory -sharedDb -disableTelemetry -port 8000) >"$logs/dynamodb.log" 2>&1 &
+start_dynamodb() {
+  cd .cache/dynamodb
+  exec java -XX:+UseSerialGC -Djava.library.path=. -Dsqlite4java.library.path=. -cp './*' \
+    software.amazon.dynamodb.services.local.main.ServerRunner -inMemory -sharedDb -disableTelemetry -port "$database_port"
+}
+start_valkey() { exec "$server" --port "$database_port" --bind 127.0.0.1 --save ''; } # in memory too
+
+echo "starting a server of $store and three replicas; their logs are in $logs"
+"start_$store" >"$logs/$store.log" 2>&1 &
 database=$!
-await dynamodb "$database" 8000
+await "$store" "$database" "$database_port"
 
 for n in 0 1 2; do
   bin/ratelimit serve --config "$config" --admin-address "unix:$logs/replica-$n.sock" \
@@ -68,7 +86,7 @@ Ctrl-C stops everything. In another terminal, commands such as "ratelimit status
   export RATELIMIT_SERVER=unix://$PWD/$logs/replica-0.sock
 
 TRY
-[[ $config == "$example" ]] && cat <<'TRY'
+[[ $config == "$example" ]] && sed "s/STORE/$store/" <<'TRY'
 Each API key has 10 requests a minute, whichever replica it asks:
 
   # 12 requests of one key, to each replica in turn: the first ten 200, the rest 429
@@ -80,9 +98,9 @@ Each API key has 10 requests a minute, whichever replica it asks:
   curl -is http://127.0.0.1:8280/json -H 'content-type: application/json' -d '{"domain":"fleet","descriptors":[{"entries":[{"key":"api_key","value":"alice"}]}]}'
 
   # the writes that the first replica made
-  curl -s http://127.0.0.1:8080/metrics | grep '^ratelimit_dynamodb'
+  curl -s http://127.0.0.1:8080/metrics | grep '^ratelimit_STORE'
 
-Change examples/dynamodb/ratelimit.yaml while it runs: all replicas go by it.
+Change examples/STORE/ratelimit.yaml while it runs: all replicas go by it.
 TRY
 
 wait -n "$database" "${replicas[@]}" || true

@@ -1,12 +1,13 @@
 #!/usr/bin/env bash
 # Draws deploy/grafana/ratelimit.json with the data that run.sh left in OUT. The panels are
 # those of Grafana's own packages in npm; draw.jsx puts them together in a browser.
-# Usage: scripts/dashboard/draw.sh PROMETHEUS CHROMIUM OUT PICTURE.png
+# Usage: scripts/dashboard/draw.sh PROMETHEUS CHROMIUM OUT PICTURE.png OVERVIEW.png
 set -euo pipefail
 
 prometheus=$(realpath "$(command -v "$1")")
 chromium=$(realpath "$(command -v "$2")")
 picture=$(realpath "$4")
+overview=$(realpath "$5")
 here=$(dirname "$(realpath "$0")")
 cd "$3"
 read -r began <began
@@ -22,6 +23,10 @@ echo '<!doctype html><meta charset="utf-8"><link rel="stylesheet" href="page.css
 "$prometheus" --config.file /dev/null --storage.tsdb.path data --web.listen-address 127.0.0.1:18490 >>prometheus.log 2>&1 &
 trap 'kill $!; wait' EXIT
 curl -so /dev/null --retry 60 --retry-delay 1 --retry-connrefused 127.0.0.1:18490/
-"$chromium" --headless=new --no-sandbox --disable-gpu --hide-scrollbars --window-size=1600,2580 --virtual-time-budget=30000 --screenshot="$picture" \
-  "file://$PWD/draw/page.html#prometheus=http://127.0.0.1:18490&from=$began&to=$ended" 2>>chromium.log
-if command -v pngquant >/dev/null; then pngquant --force --output "$picture" 128 "$picture"; fi # a third of the size
+draw() { # PICTURE WIDTH,HEIGHT
+  "$chromium" --headless=new --no-sandbox --disable-gpu --hide-scrollbars --window-size="$2" --virtual-time-budget=30000 --screenshot="$1" \
+    "file://$PWD/draw/page.html#prometheus=http://127.0.0.1:18490&from=$began&to=$ended" 2>>chromium.log
+  if command -v pngquant >/dev/null; then pngquant --force --output "$1" 128 "$1"; fi # a third of the size
+}
+draw "$picture" 1600,2580
+draw "$overview" 1600,560

@@ -109,8 +109,8 @@ func TestAggregatorRefusals(t *testing.T) {
 		value      any
 		want       string
 	}{
-		{"memory", "aggregator.enabled", true, "aggregator.enabled: reads the stream of a table"},
-		{"durable", "aggregator.enabled", true, "aggregator.enabled: reads the stream of a table"},
+		{"memory", "aggregator.enabled", true, "aggregator.enabled: reads the stream of a DynamoDB table"},
+		{"durable", "aggregator.enabled", true, "aggregator.enabled: reads the stream of a DynamoDB table"},
 		{"fleet", "aggregator.windows", []any{"week"}, "at '/aggregator/windows/0'"},
 		{"fleet", "aggregator.windows", []any{}, "at '/aggregator/windows'"},
 		{"fleet", "aggregator.keep", values{"week": "9h"}, "additional properties 'week' not allowed"},

@@ -20,7 +20,7 @@ func TestAlerts(t *testing.T) {
 	if err := yaml.UnmarshalStrict([]byte(source), &want); err != nil {
 		t.Fatal(err)
 	}
-	for _, mode := range []string{"durable", "fleet-full"} {
+	for _, mode := range []string{"durable", "fleet-full", "fleet-valkey-full"} {
 		objects, found := rendered(t, modes(t)[mode]), false
 		for name := range objects {
 			release, ok := strings.CutPrefix(name, "PrometheusRule/")

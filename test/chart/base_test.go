@@ -93,12 +93,29 @@ func TestKustomizeOverlay(t *testing.T) {
 	if role := account.Annotations["eks.amazonaws.com/role-arn"]; role == "" {
 		t.Error("the ServiceAccount has no role")
 	}
+	wantInOrder(t, mountedConfig(t, objects))
+}
+
+// mountedConfig returns the files of the ConfigMap that pods mount.
+func mountedConfig(t *testing.T, objects map[string]any) map[string]string {
+	t.Helper()
 	mounted := ""
-	for _, volume := range deployment.Spec.Template.Spec.Volumes {
+	for _, volume := range pod(t, objects).Spec.Volumes {
 		if volume.ConfigMap != nil {
 			mounted = volume.ConfigMap.Name
 		}
 	}
-	config := get[core.ConfigMap](t, objects, "ConfigMap/"+mounted)
-	wantInOrder(t, config.Data)
+	return get[core.ConfigMap](t, objects, "ConfigMap/"+mounted).Data
+}
+
+// The overlay on a server has the password where the rules say.
+func TestKustomizeOverlayOnAServer(t *testing.T) {
+	objects := build(t, "overlay-valkey")
+	files := mountedConfig(t, objects)
+	wantInOrder(t, files)
+	spec := pod(t, objects).Spec
+	mount, volume := spec.Containers[0].VolumeMounts[2], spec.Volumes[2]
+	if mount.Name != volume.Name || volume.Secret == nil || volume.Secret.SecretName != "valkey" || !strings.Contains(files["ratelimit.yaml"], "password_file: "+mount.MountPath+"/password}") {
+		t.Errorf("got %+v of %+v, and the rules\n%s", mount, volume, files["ratelimit.yaml"])
+	}
 }

@@ -1,9 +1,12 @@
 package chart_test
 
 import (
+	"maps"
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -14,17 +17,18 @@ import (
 // composeDir is where the Compose file is.
 var composeDir = filepath.Join("..", "..", "examples", "compose")
 
-// compose reads the Compose file by Compose's schema and rules.
-func compose(t *testing.T, text string) (*types.Project, error) {
+// compose reads Compose files, each over those before it, by Compose's schema and rules.
+func compose(t *testing.T, texts ...string) (*types.Project, error) {
 	t.Helper()
 	dir, err := filepath.Abs(composeDir)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return loader.LoadWithContext(t.Context(), types.ConfigDetails{
-		WorkingDir:  dir,
-		ConfigFiles: []types.ConfigFile{{Filename: filepath.Join(dir, "compose.yaml"), Content: []byte(text)}},
-	})
+	details := types.ConfigDetails{WorkingDir: dir}
+	for _, text := range texts {
+		details.ConfigFiles = append(details.ConfigFiles, types.ConfigFile{Filename: filepath.Join(dir, "compose.yaml"), Content: []byte(text)})
+	}
+	return loader.LoadWithContext(t.Context(), details)
 }
 
 // Compose reads the file, and every path that it mounts is there.
@@ -51,6 +55,27 @@ func TestCompose(t *testing.T) {
 	}
 	if _, err := os.Stat(filepath.Join(service.Build.Context, "Dockerfile")); err != nil {
 		t.Error(err)
+	}
+}
+
+// With Valkey nothing of DynamoDB is left, and the rules are the same.
+func TestComposeOnValkey(t *testing.T) {
+	project, err := compose(t, readFile(t, composeDir, "compose.yaml"), readFile(t, composeDir, "valkey.yaml"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	service := project.Services["ratelimit"]
+	if got := slices.Sorted(maps.Keys(project.Services)); !slices.Equal(got, []string{"envoy", "ratelimit", "valkey"}) || len(service.Environment) > 0 || !service.ReadOnly {
+		t.Errorf("services %v, the service %+v", got, service)
+	}
+	if got := slices.Sorted(maps.Keys(service.DependsOn)); !slices.Equal(got, []string{"valkey"}) || len(service.Volumes) != 1 {
+		t.Errorf("the service depends on %v, and mounts %+v", got, service.Volumes)
+	}
+	own := readFile(t, service.Volumes[0].Source, "ratelimit.yaml")
+	wantInOrder(t, map[string]string{"ratelimit.yaml": own})
+	_, rules, _ := strings.Cut(own, "unmatched:")
+	if !strings.Contains(own, "valkey:6379") || !strings.HasSuffix(readFile(t, composeDir, "rules", "ratelimit.yaml"), rules) {
+		t.Errorf("the rules differ from those on DynamoDB:\n%s", own)
 	}
 }
 

@@ -29,11 +29,13 @@ func kinds(objects map[string]any) string {
 // Each mode has the objects that it needs, and no others.
 func TestObjects(t *testing.T) {
 	want := map[string]string{
-		"memory":      "ConfigMap Deployment Service ServiceAccount",
-		"durable":     "ConfigMap NetworkPolicy PrometheusRule Service ServiceAccount StatefulSet",
-		"fleet":       "ConfigMap Deployment PodDisruptionBudget Service ServiceAccount",
-		"fleet-usage": "ConfigMap Deployment Deployment PodDisruptionBudget Service Service ServiceAccount",
-		"fleet-full":  "ConfigMap Deployment HorizontalPodAutoscaler NetworkPolicy PodDisruptionBudget PrometheusRule Service Service ServiceAccount ServiceMonitor",
+		"memory":            "ConfigMap Deployment Service ServiceAccount",
+		"durable":           "ConfigMap NetworkPolicy PrometheusRule Service ServiceAccount StatefulSet",
+		"fleet":             "ConfigMap Deployment PodDisruptionBudget Service ServiceAccount",
+		"fleet-usage":       "ConfigMap Deployment Deployment PodDisruptionBudget Service Service ServiceAccount",
+		"fleet-valkey":      "ConfigMap Deployment PodDisruptionBudget Service ServiceAccount",
+		"fleet-valkey-full": "ConfigMap Deployment HorizontalPodAutoscaler NetworkPolicy PodDisruptionBudget PrometheusRule Service Service ServiceAccount",
+		"fleet-full":        "ConfigMap Deployment HorizontalPodAutoscaler NetworkPolicy PodDisruptionBudget PrometheusRule Service Service ServiceAccount ServiceMonitor",
 	}
 	for name, v := range modes(t) {
 		if got := kinds(rendered(t, v)); got != want[name] {
@@ -181,12 +183,14 @@ func TestUpdates(t *testing.T) {
 	if memory.Spec.Strategy.Type != apps.RecreateDeploymentStrategyType || *memory.Spec.Replicas != 1 {
 		t.Errorf("memory: got %v with %d replicas", memory.Spec.Strategy.Type, *memory.Spec.Replicas)
 	}
-	fleet := get[apps.Deployment](t, rendered(t, all["fleet"]), "Deployment/edge-ratelimit")
-	if r := fleet.Spec.Strategy.RollingUpdate; r == nil || r.MaxUnavailable.IntValue() != 0 || *fleet.Spec.Replicas != 3 {
-		t.Errorf("fleet: got %+v with %d replicas", fleet.Spec.Strategy, *fleet.Spec.Replicas)
-	}
-	if n := len(fleet.Spec.Template.Spec.TopologySpreadConstraints); n != 2 {
-		t.Errorf("fleet: got %d constraints of topology, want zones and nodes", n)
+	for _, mode := range []string{"fleet", "fleet-valkey"} {
+		fleet := get[apps.Deployment](t, rendered(t, all[mode]), "Deployment/edge-ratelimit")
+		if r := fleet.Spec.Strategy.RollingUpdate; r == nil || r.MaxUnavailable.IntValue() != 0 || *fleet.Spec.Replicas != 3 {
+			t.Errorf("%s: got %+v with %d replicas", mode, fleet.Spec.Strategy, *fleet.Spec.Replicas)
+		}
+		if n := len(fleet.Spec.Template.Spec.TopologySpreadConstraints); n != 2 {
+			t.Errorf("%s: got %d constraints of topology, want zones and nodes", mode, n)
+		}
 	}
 	durable := get[apps.StatefulSet](t, rendered(t, all["durable"]), "StatefulSet/edge-ratelimit")
 	if *durable.Spec.Replicas != 1 || len(durable.Spec.VolumeClaimTemplates) != 1 || durable.Spec.ServiceName != "edge-ratelimit" {
@@ -261,10 +265,11 @@ func TestRestarts(t *testing.T) {
 		}
 	}
 	changed := map[string][]string{ // paths of the values, and a value in JSON for each, by the setting of docs/configuration.md
-		"server": {"config.server.grpc.max_connections", "7", "config.server.http.pprof", "true", "admin.enabled", "false", "config.server.admin.tls", `{"cert": "a.crt", "key": "a.key"}`},
+		"server": {"config.server.grpc.max_connections", "7", "config.server.http.pprof", "true", "admin.enabled", "false", "admin.tls", `{"secretName": "a", "clientCA": true}`},
 		"store":  {"store.dynamodb.table", `"other"`}, "decision.timeout": {"config.decision.timeout", `"20ms"`}, "cache": {"config.cache.ttl", `"30s"`},
 		"audit": {"config.audit.retention", `"48h"`}, "budgets.webhook": {"config.budgets.webhook.url", `"https://example.com"`}, "drain": {"drainSeconds", "20"},
 		"xds":       {"config.xds.address", `"plane:18000"`},
+		"mirror":    {"config.mirror.address", `"old:8081"`},
 		"log.level": {"config.log.level", `"debug"`}, "log.format": {"config.log.format", `"json"`},
 	}
 	for _, setting := range startOnly(t) {
@@ -294,7 +299,7 @@ func startOnly(t *testing.T) (settings []string) {
 			}
 		}
 	}
-	settings = slices.DeleteFunc(settings, func(s string) bool { return s == "tokens" }) // the exception of `server`
+	settings = slices.DeleteFunc(settings, func(s string) bool { return s == "tokens" || s == "proxy" }) // the exceptions of `server`
 	if len(settings) < 8 {
 		t.Fatalf("docs/configuration.md names the settings %q", settings)
 	}
@@ -304,10 +309,12 @@ func startOnly(t *testing.T) (settings []string) {
 // The notes name the objects of the installation.
 func TestNotes(t *testing.T) {
 	for mode, want := range map[string][]string{
-		"memory":     {"edge-ratelimit.ratelimit.svc.cluster.local, port 8081", "rollout status deployment/edge-ratelimit", "in memory"},
-		"durable":    {"rollout status statefulset/edge-ratelimit", "exec edge-ratelimit-0 -- ratelimit backup --data /var/lib/ratelimit/data"},
-		"fleet":      {"STRICT_DNS", "The table limits must exist"},
-		"fleet-full": {"limits.ratelimit.svc.cluster.local, port 8081, HTTP/2, TLS", "services/limits-http:http/proxy"},
+		"memory":            {"edge-ratelimit.ratelimit.svc.cluster.local, port 8081", "rollout status deployment/edge-ratelimit", "in memory"},
+		"durable":           {"rollout status statefulset/edge-ratelimit", "exec edge-ratelimit-0 -- ratelimit backup --data /var/lib/ratelimit/data"},
+		"fleet":             {"STRICT_DNS", "The table limits must exist"},
+		"fleet-valkey":      {"STRICT_DNS", "The table ratelimit must exist", "deployment/edge-ratelimit -- ratelimit valkey check --config /etc/ratelimit/ratelimit.yaml"},
+		"fleet-valkey-full": {"Replicas make the table edge", "Set store.valkey.create: false now"},
+		"fleet-full":        {"limits.ratelimit.svc.cluster.local, port 8081, HTTP/2, TLS", "services/limits-http:http/proxy"},
 	} {
 		_, notes, err := render(load(t), modes(t)[mode])
 		if err != nil {

@@ -2,18 +2,24 @@ package console_test
 
 import (
 	"bufio"
+	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
+	"net"
 	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/ratelimit/ratelimit/test/kit/dynamotest"
 )
 
+// config is that of a small company: %s are the hashes of tokens and the store.
 const config = `
 server:
   grpc: {address: "127.0.0.1:0"}
@@ -24,14 +30,29 @@ server:
       ada: {role: administer, hash: "%s"}
       rob: {role: read, hash: "%s"}
       olga: {role: operate, hash: "%s"}
-store: {embedded: {data: data}}
+%s
 drain: 0s
+decision: {timeout: 10s}
 log: {format: json}
-limits: {system: {rpm: 5/hour}}
+limits:
+  system: {rpm: 5/hour, tpd: {rate: 2_000_000/day, budget: {day: 1_000_000}}}
+  resources: {gpt-4: {rpm.shadow: 4/hour}}
+  entities:
+    org/acme: {limits: {_default_: {rpm: 5000/hour}}}
+    project/search: {parent: org/acme, cascade: true, limits: {gpt-4: {rpm: 400/hour}}}
+    key/s-1: {parent: project/search, cascade: true}
+    "trial/*": {plan: free}
+    "pupil/*": {limits: {_default_: {lessons: {quota: 4/month, resets: calendar}}}}
+plans:
+  free: {rpm: 3/hour}
 domains:
 - domain: shop
   rules:
-  - {name: requests, match: {api_key: "*", model: "*"}, entity: "{api_key}", resource: "{model}", consume: {rpm: hits}}
+  - {name: requests, match: {api_key: "*", model: "*"}, entity: "key/{api_key}", resource: "{model}", consume: {rpm: hits, tpd: 400}}
+  - {name: trial, match: {trial: "*"}, entity: "trial/{trial}", resource: web, consume: {rpm: hits}}
+  - {name: lessons, match: {pupil: "*"}, entity: "pupil/{pupil}", resource: web, consume: {lessons: hits}}
+  - {name: gated, match: {gated: "*"}, entity: "gate/{gated}", resource: web, limits: {rpm: 2/hour}, consume: {rpm: hits}}
+  - {name: uploads, match: {upload: "*"}, entity: "key/{upload}", resource: uploads, limits: {mb: 500/hour}, consume: {mb: hits}}
 `
 
 // patience is how long anything may take.
@@ -39,26 +60,78 @@ const patience = time.Minute
 
 // service is a running program.
 type service struct {
+	file        string            // its configuration
 	http, admin string            // addresses
 	tokens      map[string]string // by name
+	hashes      []any             // of the tokens
+	aggregator  string            // what the page says about it
 }
 
-// startService starts the program with a token for each role of the test.
-func startService(t *testing.T) *service {
+// stores are those of the tests, with the text of their configuration.
+var stores = map[string]func(*testing.T) string{
+	"embedded": func(*testing.T) string { return "store: {embedded: {data: data}}" },
+	"valkey": func(t *testing.T) string {
+		return fmt.Sprintf("store: {type: valkey, valkey: {addresses: [%q], create: true}}", startValkey(t))
+	},
+	"dynamodb": func(t *testing.T) string {
+		return fmt.Sprintf("store: {type: dynamodb, dynamodb: {table: %s, endpoint: %q, create_table: true}}", dynamotest.TableName(t), dynamotest.Start(t).URL)
+	},
+}
+
+func TestMain(m *testing.M) { os.Exit(dynamotest.Main(m)) }
+
+// startService starts the program with a token for each role of the test, on a store.
+func startService(t *testing.T, store string) *service {
 	t.Helper()
-	program, dir := build(t), t.TempDir()
-	s := &service{tokens: map[string]string{}}
-	names := []string{"ada", "rob", "olga"}
-	hashes := make([]any, 0, len(names))
-	for _, name := range names {
-		token, hash := newToken(t, program)
-		s.tokens[name] = token
-		hashes = append(hashes, hash)
+	program := build(t)
+	s := startWith(t, program, config, store, nil)
+	if s.aggregator = "not needed"; strings.Contains(store, "type: dynamodb") {
+		startAggregator(t, program, s.file)
+		s.aggregator = "up to date"
 	}
-	if err := os.WriteFile(filepath.Join(dir, "ratelimit.yaml"), fmt.Appendf(nil, config, hashes...), 0o600); err != nil {
+	return s
+}
+
+// startAggregator starts the program that counts the usage of a table, by the file of a service.
+func startAggregator(t *testing.T, program, file string) {
+	t.Helper()
+	cmd := exec.CommandContext(context.WithoutCancel(t.Context()), program, "aggregate", "--config", file, "--http-address", "127.0.0.1:0", "--flush", "100ms")
+	var log bytes.Buffer
+	cmd.Stderr = &log
+	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
-	cmd := exec.CommandContext(context.WithoutCancel(t.Context()), program, "serve", "--new-data")
+	t.Cleanup(func() {
+		_ = cmd.Process.Kill()
+		_ = cmd.Wait()
+		if t.Failed() {
+			t.Logf("the aggregator says:\n%s", &log)
+		}
+	})
+}
+
+// startWith starts a program with a configuration, and with the tokens of another service unless that is nil.
+func startWith(t *testing.T, program, config, store string, other *service) *service {
+	t.Helper()
+	dir, s := t.TempDir(), other
+	if s == nil {
+		s = &service{tokens: map[string]string{}}
+		for _, name := range []string{"ada", "rob", "olga"} {
+			token, hash := newToken(t, program)
+			s.tokens[name], s.hashes = token, append(s.hashes, hash)
+		}
+	}
+	s = &service{file: filepath.Join(dir, "ratelimit.yaml"), tokens: s.tokens, hashes: s.hashes}
+	hashes := slices.Clone(s.hashes)
+	hashes = append(hashes, store)
+	if err := os.WriteFile(s.file, fmt.Appendf(nil, config, hashes...), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	arguments := []string{"serve"}
+	if strings.Contains(store, "data:") {
+		arguments = append(arguments, "--new-data")
+	}
+	cmd := exec.CommandContext(context.WithoutCancel(t.Context()), program, arguments...)
 	cmd.Dir = dir
 	out, err := cmd.StderrPipe()
 	if err == nil {
@@ -78,7 +151,8 @@ func startService(t *testing.T) *service {
 				Admin string `json:"admin"`
 			}
 			if json.Unmarshal(lines.Bytes(), &entry) == nil && entry.Msg == "serving" {
-				s.http, s.admin = entry.HTTP, entry.Admin
+				s.http = entry.HTTP
+				s.admin, _, _ = strings.Cut(entry.Admin, ",") // the socket comes after
 				close(ready)
 			}
 		}
@@ -134,11 +208,58 @@ func newToken(t *testing.T, program string) (token, hash string) {
 	return token, hash
 }
 
+// startValkey starts a Valkey or Redis server, and returns its address.
+func startValkey(t *testing.T) string {
+	t.Helper()
+	program, err := exec.LookPath("valkey-server")
+	if err != nil {
+		program, err = exec.LookPath("redis-server")
+	}
+	if err != nil {
+		program = cached(t, "valkey", "valkey-server")
+	}
+	var listener net.ListenConfig
+	l, err := listener.Listen(t.Context(), "tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	address := l.Addr().String()
+	_, port, _ := net.SplitHostPort(address) // it is one
+	if err := l.Close(); err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.CommandContext(context.WithoutCancel(t.Context()), program, "--port", port, "--dir", t.TempDir(), "--save", "", "--maxmemory-policy", "noeviction")
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = cmd.Process.Kill(); _ = cmd.Wait() })
+	for deadline := time.Now().Add(patience); ; {
+		conn, err := new(net.Dialer).DialContext(t.Context(), "tcp", address)
+		if err == nil {
+			_ = conn.Close()
+			return address
+		}
+		if time.Now().After(deadline) {
+			t.Fatal(err)
+		}
+		<-time.After(20 * time.Millisecond)
+	}
+}
+
 // decide asks n times for one hit of a key, and returns how often it was admitted.
 func (s *service) decide(ctx context.Context, n int, key string) (int, error) {
+	return s.call(ctx, n, map[string]string{"key": "api_key", "value": key}, map[string]string{"key": "model", "value": "gpt-4"})
+}
+
+// call asks n times for a hit of a descriptor, and returns how many are admitted.
+func (s *service) call(ctx context.Context, n int, entries ...map[string]string) (int, error) {
 	admitted := 0
 	for range n {
-		body := fmt.Sprintf(`{"domain":"shop","descriptors":[{"entries":[{"key":"api_key","value":%q},{"key":"model","value":"gpt-4"}]}]}`, key)
+		text, err := json.Marshal(entries)
+		if err != nil {
+			return 0, err
+		}
+		body := fmt.Sprintf(`{"domain":"shop","descriptors":[{"entries":%s}]}`, text)
 		request, err := http.NewRequestWithContext(ctx, http.MethodPost, "http://"+s.http+"/json", strings.NewReader(body))
 		if err != nil {
 			return 0, err
@@ -156,9 +277,9 @@ func (s *service) decide(ctx context.Context, n int, key string) (int, error) {
 	return admitted, nil
 }
 
-// put replaces the limits of a resource, as another operator would.
-func (s *service) put(ctx context.Context, body string) error {
-	request, err := http.NewRequestWithContext(ctx, http.MethodPut, "http://"+s.admin+"/v1/namespaces/default/limits/resources/gpt-4", strings.NewReader(body))
+// put replaces the limits of a level, as another operator would.
+func (s *service) put(ctx context.Context, level, body string) error {
+	request, err := http.NewRequestWithContext(ctx, http.MethodPut, "http://"+s.admin+"/v1/namespaces/default/limits/"+level+"?allowNew=true", strings.NewReader(body))
 	if err != nil {
 		return err
 	}
@@ -169,7 +290,7 @@ func (s *service) put(ctx context.Context, body string) error {
 		return err
 	}
 	defer func() { _ = response.Body.Close() }()
-	if response.StatusCode != http.StatusOK {
+	if response.StatusCode != http.StatusOK && response.StatusCode != http.StatusCreated {
 		return fmt.Errorf("status %d", response.StatusCode)
 	}
 	return nil

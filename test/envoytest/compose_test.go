@@ -9,6 +9,7 @@ import (
 
 	"github.com/ratelimit/ratelimit/test/envoytest"
 	"github.com/ratelimit/ratelimit/test/kit/dynamotest"
+	"github.com/ratelimit/ratelimit/test/kit/proctest"
 )
 
 // composeFile returns a file of examples/compose with changes; each must find its place.
@@ -42,7 +43,7 @@ func TestCompose(t *testing.T) {
 		"timeout: 200ms", "timeout: 9s")
 	first, second := envoytest.StartService(t, rules, "", ""), envoytest.StartService(t, rules, "", "")
 	file := composeFile(t, "envoy.yaml", "address: ratelimit,", "address: 127.0.0.1,", "timeout: 0.5s", "timeout: 10s")
-	envoy := envoytest.StartEnvoy(t, file, envoytest.Ports{8081: {first.GRPC, second.GRPC}, 9000: {envoytest.FreeAddress(t)}})
+	envoy := envoytest.StartEnvoy(t, file, envoytest.Ports{8081: {first.GRPC, second.GRPC}, 9000: {proctest.FreeAddress(t)}})
 	for i := range 12 {
 		want := http.StatusOK
 		if i >= 10 {

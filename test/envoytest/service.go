@@ -4,12 +4,16 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"net"
 	"net/http"
 	"os"
+	"path/filepath"
 	"strconv"
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/ratelimit/ratelimit/test/kit/proctest"
 )
 
 // Service is a running `ratelimit serve`.
@@ -25,15 +29,39 @@ type Service struct {
 func StartService(tb testing.TB, config, grpc, http string) *Service {
 	tb.Helper()
 	if grpc == "" {
-		grpc = FreeAddress(tb)
+		grpc = proctest.FreeAddress(tb)
 	}
 	if http == "" {
-		http = FreeAddress(tb)
+		http = proctest.FreeAddress(tb)
 	}
+	return startService(tb, grpc, http, os.Getenv(ProgramVariable), "serve", "--config", config, "--grpc-address", grpc, "--http-address", http, "--admin-address", "off")
+}
+
+// StartLimitador starts the program by the name limitador-server, as the image has it, with a file of limits.
+func StartLimitador(tb testing.TB, limits string) *Service {
+	tb.Helper()
+	program := filepath.Join(tb.TempDir(), "limitador-server")
+	if err := os.Symlink(os.Getenv(ProgramVariable), program); err != nil {
+		tb.Fatal(err)
+	}
+	grpc, http := proctest.FreeAddress(tb), proctest.FreeAddress(tb)
+	host, rls, err := net.SplitHostPort(grpc)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	_, port, err := net.SplitHostPort(http)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	return startService(tb, grpc, http, program, "--rls-ip", host, "--http-ip", host, "--rls-port", rls, "--http-port", port, limits, "memory")
+}
+
+// startService starts a program that listens at the addresses, and waits until it is ready.
+func startService(tb testing.TB, grpc, http, program string, args ...string) *Service {
+	tb.Helper()
 	client := newClient(tb)
 	s := &Service{GRPC: grpc, HTTP: http, http: client}
-	s.process = startProcess(tb, "ratelimit", os.Getenv(ProgramVariable),
-		"serve", "--config", config, "--grpc-address", grpc, "--http-address", http, "--admin-address", "off")
+	s.process = startProcess(tb, "ratelimit", program, args...)
 	Await(tb, "the service is ready", func() error {
 		if !s.process.running() {
 			tb.Fatalf("ratelimit ended: %v", s.process.err)

@@ -4,6 +4,8 @@ import (
 	"net/http"
 	"os"
 	"testing"
+
+	"github.com/ratelimit/ratelimit/test/kit/proctest"
 )
 
 // Upstream is the running program examples/upstream, which answers as an LLM
@@ -16,7 +18,7 @@ type Upstream struct {
 // StartUpstream starts examples/upstream and waits until it answers.
 func StartUpstream(tb testing.TB) *Upstream {
 	tb.Helper()
-	u := &Upstream{Address: FreeAddress(tb), http: newClient(tb)}
+	u := &Upstream{Address: proctest.FreeAddress(tb), http: newClient(tb)}
 	p := startProcess(tb, "upstream", os.Getenv(upstreamVariable), "--address", u.Address)
 	Await(tb, "the upstream answers", func() error {
 		if !p.running() {

@@ -2,8 +2,6 @@ package envoytest
 
 import (
 	"fmt"
-	"math/rand/v2"
-	"net"
 	"os"
 	"path/filepath"
 	"strings"
@@ -54,26 +52,6 @@ func Stays(tb testing.TB, what string, still func() error) {
 			tb.Fatalf("%s: %v", what, tb.Context().Err())
 		}
 	}
-}
-
-// FreeAddress returns a local address without a listener. Its port is below those
-// that outgoing connections get, so that a program that is started again finds its
-// old address free.
-func FreeAddress(tb testing.TB) string {
-	tb.Helper()
-	var err error
-	for range 100 {
-		address := fmt.Sprintf("127.0.0.1:%d", 20000+rand.IntN(10000))
-		var l net.Listener
-		if l, err = new(net.ListenConfig).Listen(tb.Context(), "tcp", address); err == nil {
-			if err := l.Close(); err != nil {
-				tb.Fatal(err)
-			}
-			return address
-		}
-	}
-	tb.Fatalf("no free port: %v", err)
-	return ""
 }
 
 // module is the repository's.

@@ -89,7 +89,8 @@ func (f *fleet) late(shared bool) time.Duration {
 }
 
 // check returns the faults of the histories. near is how many limits have a window
-// with nine tenths of its possible admissions.
+// with 85 % of its possible admissions. Calls of an uncertain outcome are not in it, so
+// that a slow machine does not come nearer.
 func (f *fleet) check(t *testing.T) (faults []string, near int) {
 	t.Helper()
 	start := f.start.UnixMicro()
@@ -103,7 +104,7 @@ func (f *fleet) check(t *testing.T) (faults []string, near int) {
 				t.Fatal(err)
 			}
 			t.Logf("%s %s %v, %d admitted, at most: %v", b.key.Entity, limit.Name, limit, len(all), found.Tightest)
-			if w := found.Tightest; w.Taken >= w.Admitted/10*9 {
+			if w := found.Tightest; w.Taken >= w.Admitted/100*85 {
 				near++
 			}
 			if found.Broken {

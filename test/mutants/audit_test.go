@@ -109,6 +109,9 @@ func auditRules() []mutant {
 				name: "a raise does not add carried use", file: "tokenbucket.go", found: "TestReparameterize",
 				without: "use := from.Capacity - b.Tokens",
 			},
+			{
+				name: "use that no refill makes up for counts in full", file: "tokenbucket.go", found: "TestReparameterize", without: "",
+			},
 		}),
 		in("lease", []mutant{
 			{

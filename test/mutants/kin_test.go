@@ -107,8 +107,12 @@ func kinRules() []mutant {
 				without: "return each(b.op, l, func(sp *plan.Spend, capacity int64) bool { return sp.Give <= capacity })",
 			},
 			{
-				name: "one request of a process takes from several shards", file: "shard_branch.go", found: "TestOneRequestGathers",
-				without: "b.gate = true",
+				name: "one request of a process takes from several shards", file: "shard_tree.go", found: "TestOneRequestGathers",
+				without: "if t.gathering.Store(true); false {",
+			},
+			{
+				name: "where requests take tokens from each other one seldom tries", file: "shard_tree.go", found: "TestOneRequestGathers",
+				without: "if now.IsZero() {",
 			},
 		}),
 		in("pkg/reservation", []mutant{

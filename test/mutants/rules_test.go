@@ -15,6 +15,18 @@ func laneRules() []mutant {
 			rule: "a lease ends by the wall clock of the machine", without: "Mono: now.Sub(s.began).Milliseconds(), Wall: now.Round(0).UnixMilli(), Era: s.self.renamed.Load(),",
 		},
 		{
+			name: "time that the lane's clock counted is not counted again", file: "view.go", found: "TestNoReturnIsInTheFuture",
+			without: "v.advance(v.now + now.Sub(v.moved).Milliseconds())",
+		},
+		{
+			name: "a turn settles the outcome of the last return", file: "lease_write.go", found: "TestATurnSettlesTheLastReturn",
+			without: "return nil",
+		},
+		{
+			name: "the last lease write reads for the clock", file: "lease_write.go", found: "TestALeaseIsReturnedAfterASleep",
+			without: "blind := false",
+		},
+		{
 			name: "another number of the process is another era", file: "host.go", found: "TestClocksOfALease",
 			rule: "a lease ends by the wall clock of the machine", without: "Mono: now.Sub(s.began).Milliseconds(), Wall: now.Round(0).UnixMilli(), Era: s.cfg.Clock.Era(),",
 		},

@@ -43,6 +43,8 @@ func simulatedRules() []simulated {
 			1, "return one != other"),
 		by("plan", "shard.go", "a living shard is not replaced", "few,shards,lost,tails",
 			1, `in.ConditionExpression = aws.String("attribute_not_exists(#0) OR attribute_exists(#1) OR #2<:0")`),
+		by("lane", "exchange.go", "a write that was planned on one under way is answered with the item", "few,brief,slow,refund,restless,throttle,tails,lost",
+			1, "if cfg.Brief {"),
 		by("lane", "lease_keep.go", "the centre's part of a large request goes back", "few,leases,large,pause,slow",
 			1, "_ = back"),
 		by("lane", "lease_serve.go", "a give-back goes to one place", "few,leases,refund,cascade,impatient",

@@ -63,6 +63,10 @@ func turnRules() []mutant {
 				without: "if w.stage == nil || !image.Shard.Sharded() || image.Shard.Epoch != w.base.Shard.Epoch {",
 			},
 			{
+				name: "what an exact write has no room for is counted", file: "outcome.go", found: "TestWhatAnExactWriteHasNoRoomForIsTold",
+				without: "return 0",
+			},
+			{
 				name: "a turn raises the epoch", file: "turn.go", found: "TestATurnEndsWritesUnderWay",
 			},
 			{

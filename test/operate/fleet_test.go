@@ -1,6 +1,7 @@
 package operate_test
 
 import (
+	"fmt"
 	"net"
 	"net/url"
 	"os"
@@ -13,6 +14,7 @@ import (
 	"github.com/ratelimit/ratelimit/test/kit/dynamofake"
 	"github.com/ratelimit/ratelimit/test/kit/dynamotest"
 	"github.com/ratelimit/ratelimit/test/kit/pagetest"
+	"github.com/ratelimit/ratelimit/test/kit/valkeytest"
 )
 
 // fleetPorts are the ports that the pages of a fleet write: those of the table and of the HTTP
@@ -28,21 +30,51 @@ type fleet struct {
 
 	owner     *testing.T        // programs run until it ends
 	ports     map[string]string // of this machine, by the port that pages write
-	table     *dynamotest.Proxy // before DynamoDB Local
+	table     fleetTable
 	processes map[string]*process
 }
 
-// newFleet makes a place beside a DynamoDB Local, with the files of the pages; no program runs
-// yet.
-func newFleet(t *testing.T, pages ...string) *fleet {
+// fleetTable is a table that replicas share.
+type fleetTable struct {
+	store        string // its configuration; "" = that of the page
+	port         string // of DynamoDB Local
+	cut, connect func()
+	aggregator   bool                     // usage needs one
+	shown        func(text string) string // an output as pages have it
+}
+
+// onDynamoDB returns a table on DynamoDB Local.
+func onDynamoDB(t *testing.T) fleetTable {
 	t.Helper()
-	f := &fleet{place: newPlace(t), owner: t, ports: map[string]string{}, processes: map[string]*process{}}
-	f.table = dynamotest.NewProxy(t, dynamotest.Start(t).URL, nil)
-	endpoint, err := url.Parse(f.table.URL)
+	proxy := dynamotest.NewProxy(t, dynamotest.Start(t).URL, nil)
+	endpoint, err := url.Parse(proxy.URL)
 	if err != nil {
 		t.Fatal(err)
 	}
-	f.ports[fleetPorts[0]] = endpoint.Port()
+	return fleetTable{
+		port: endpoint.Port(), cut: func() { proxy.SetPlan(noAnswers) }, connect: func() { proxy.SetPlan(nil) },
+		aggregator: true, shown: func(text string) string { return text },
+	}
+}
+
+// onValkey returns a table on a Valkey or Redis server.
+func onValkey(t *testing.T) fleetTable {
+	t.Helper()
+	server := valkeytest.Start(t)
+	proxy := valkeytest.NewProxy(t, server.Address)
+	return fleetTable{
+		store: fmt.Sprintf("store: {type: valkey, valkey: {table: tour, addresses: [%q], create: true}}", proxy.Address),
+		cut:   func() { proxy.Point("") }, connect: func() { proxy.Point(server.Address) },
+		shown: func(text string) string { return asStore(text, "dynamodb") },
+	}
+}
+
+// newFleet makes a place beside a table, with the files of the pages; no program runs
+// yet.
+func newFleet(t *testing.T, table fleetTable, pages ...string) *fleet {
+	t.Helper()
+	f := &fleet{place: newPlace(t), owner: t, ports: map[string]string{}, table: table, processes: map[string]*process{}}
+	f.ports[fleetPorts[0]] = table.port
 	for _, port := range fleetPorts[1:] {
 		f.ports[port] = freePort(t)
 	}
@@ -64,7 +96,11 @@ func (f *fleet) files(t *testing.T, path string) {
 		t.Errorf("%s has no files", path)
 	}
 	for _, block := range blocks {
-		f.write(t, block[1], f.local(block[2]))
+		text := f.local(block[2])
+		if f.table.store != "" {
+			text = pageTable.ReplaceAllLiteralString(text, f.table.store)
+		}
+		f.write(t, block[1], text)
 	}
 }
 
@@ -76,8 +112,8 @@ func (f *fleet) runPage(t *testing.T, path string) {
 		"stop the service":    func(*testing.T) { f.processes["service"].kill() },
 		"start the fleet":     f.start,
 		"start an aggregator": f.aggregate,
-		"cut the table off":   func(*testing.T) { f.table.SetPlan(noAnswers) },
-		"connect the table":   func(*testing.T) { f.table.SetPlan(nil) },
+		"cut the table off":   func(*testing.T) { f.table.cut() },
+		"connect the table":   func(*testing.T) { f.table.connect() },
 	}
 	pagetest.Check(t, path, *update, func(command string) string {
 		if step, byHand := steps[command]; byHand {
@@ -85,7 +121,7 @@ func (f *fleet) runPage(t *testing.T, path string) {
 			return ""
 		}
 		began := time.Now()
-		text := stable(command, f.public(f.shell(t, f.local(command))))
+		text := stable(command, f.table.shown(f.public(f.shell(t, f.local(command)))))
 		if took := time.Since(began); strings.Contains(command, "timeout 5 ") && took > inForceWithin {
 			t.Errorf("%s took %v, want at most %v", command, took, inForceWithin)
 		}
@@ -125,8 +161,8 @@ func (f *fleet) serve(t *testing.T, name, config, port string) {
 // aggregate starts the writer of the fleet's usage.
 func (f *fleet) aggregate(t *testing.T) {
 	t.Helper()
-	if f.processes["aggregator"] != nil {
-		return // of the page before
+	if f.processes["aggregator"] != nil || !f.table.aggregator {
+		return // of the page before, or none
 	}
 	reading := func(line string) bool { return strings.Contains(line, "http=") }
 	f.keep("aggregator", f.startProcess(t, reading, "aggregate", "--config", "fleet.yaml", "--http-address", "127.0.0.1:0", "--flush", "200ms"))
@@ -138,12 +174,15 @@ func (f *fleet) keep(name string, p *process) {
 	f.owner.Cleanup(p.kill)
 }
 
+// pageTable is the store of a fleet in a page.
+var pageTable = regexp.MustCompile(`(?m)^store: \{type: dynamodb.*$`)
+
 var portNumber = regexp.MustCompile(`\b8[0-2][08]0\b`)
 
 // local puts the ports of this machine into a text of a page.
 func (f *fleet) local(text string) string {
 	return portNumber.ReplaceAllStringFunc(text, func(port string) string {
-		if here, ok := f.ports[port]; ok {
+		if here := f.ports[port]; here != "" {
 			return here
 		}
 		return port
@@ -153,6 +192,9 @@ func (f *fleet) local(text string) string {
 // public is the inverse of local.
 func (f *fleet) public(text string) string {
 	for public, here := range f.ports {
+		if here == "" {
+			continue
+		}
 		text = regexp.MustCompile(`\b`+here+`\b`).ReplaceAllString(text, public)
 	}
 	return text

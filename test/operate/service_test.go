@@ -96,6 +96,8 @@ func startService(tb testing.TB, config string, flags ...string) *service {
 	s.socket = filepath.Join(s.dir, "run", "admin.sock")
 	if slices.Contains(flags, "--data") {
 		s.socket = filepath.Join(s.dir, "data", "admin.sock")
+	} else if err := os.Symlink("run", filepath.Join(s.dir, "data")); err != nil { // pages have the socket of a data directory
+		tb.Fatal(err)
 	}
 	s.env = append(s.env, "RATELIMIT_SERVER=unix://"+s.socket)
 	var entry struct {

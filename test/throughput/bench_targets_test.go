@@ -53,7 +53,7 @@ const (
 // neighbouring rounds, and the median counts.
 func TestBenchTargets(t *testing.T) {
 	const leastRate, mostP99 = 1.15, 1.0
-	service := newLoad(t, startService(t))
+	service := newLoad(t, startService(t, build(t, "cmd/ratelimit"), rules).grpc)
 	answer, err := service.clients[0].ShouldRateLimit(t.Context(), service.requests[0])
 	if err != nil || len(answer.GetResponseHeadersToAdd()) != 3 || len(answer.GetStatuses()) != 1 {
 		t.Fatalf("got %v, %v", answer, err)
@@ -107,14 +107,20 @@ func build(t *testing.T, name string) string {
 	return path
 }
 
-// startService starts the program, and returns the address of its gRPC listener.
-func startService(t *testing.T) string {
+// service is a running program.
+type service struct {
+	grpc, admin string // addresses
+	pid         int
+}
+
+// startService starts the program with a configuration.
+func startService(t *testing.T, program, config string) *service {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "ratelimit.yaml")
-	if err := os.WriteFile(file, []byte(rules), 0o600); err != nil {
+	if err := os.WriteFile(file, []byte(config), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	cmd := exec.CommandContext(t.Context(), build(t, "cmd/ratelimit"), "serve", "--config", file, "--grpc-address", "127.0.0.1:0", "--http-address", "127.0.0.1:0")
+	cmd := exec.CommandContext(t.Context(), program, "serve", "--config", file, "--grpc-address", "127.0.0.1:0", "--http-address", "127.0.0.1:0")
 	out, err := cmd.StderrPipe()
 	if err == nil {
 		err = cmd.Start()
@@ -124,18 +130,22 @@ func startService(t *testing.T) string {
 	}
 	t.Cleanup(func() { _ = cmd.Wait() }) // the end of the test's context kills it
 	lines := bufio.NewScanner(out)
+	var all []string
 	for lines.Scan() {
 		var e struct {
 			Message string `json:"msg"`
 			GRPC    string `json:"grpc"`
+			Admin   string `json:"admin"`
 		}
 		if json.Unmarshal(lines.Bytes(), &e) == nil && e.Message == "serving" {
 			go func() { _, _ = io.Copy(io.Discard, out) }()
-			return e.GRPC
+			admin, _, _ := strings.Cut(e.Admin, ",") // the socket comes after
+			return &service{e.GRPC, admin, cmd.Process.Pid}
 		}
+		all = append(all, lines.Text())
 	}
-	t.Fatal("the program does not start")
-	return ""
+	t.Fatalf("the program does not start:\n%s", strings.Join(all, "\n"))
+	return nil
 }
 
 // startNoop starts the no-op server with an answer, and returns its address.

@@ -1,7 +1,6 @@
 package dynamotest
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -14,6 +13,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/ratelimit/ratelimit/test/kit/proctest"
 )
 
 // patience is how long the server may take to start or to stop; it needs about 2 s
@@ -31,7 +32,7 @@ type Server struct {
 
 	cmd    *exec.Cmd
 	stdin  io.Closer // closing it ends the server, as does the end of this process
-	output output
+	output proctest.LogBuffer
 	exited chan struct{}
 }
 
@@ -209,24 +210,4 @@ func freePort(ctx context.Context) (string, error) {
 	}
 	_, port, err := net.SplitHostPort(listener.Addr().String())
 	return port, errors.Join(err, listener.Close())
-}
-
-// output keeps the output of a program; it is safe for concurrent use.
-type output struct {
-	mu  sync.Mutex
-	buf bytes.Buffer
-}
-
-// Write implements io.Writer.
-func (o *output) Write(b []byte) (int, error) {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	return o.buf.Write(b)
-}
-
-// String returns the output so far.
-func (o *output) String() string {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	return o.buf.String()
 }

@@ -4,8 +4,11 @@ package pagetest
 
 import (
 	"os"
+	"regexp"
+	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 )
@@ -13,6 +16,8 @@ import (
 // Check runs the commands of a page, and fails the test unless the page shows their output. A command is a
 // line that begins with "$ ", in a block of the language console. A comment "<!-- $ COMMAND -->" on a line of
 // its own is a command without output. Readers do not see it: it can be a step that a reader makes by hand.
+// A command of ratelimit that only reads runs again for at most 5 s until its output is the page's. The store
+// of a fleet may have what a denial gives back after the answer.
 // path is from the test's folder. With update the output of this run is written into the page instead.
 func Check(tb testing.TB, path string, update bool, run func(command string) string) {
 	tb.Helper()
@@ -20,7 +25,18 @@ func Check(tb testing.TB, path string, update bool, run func(command string) str
 	if err != nil {
 		tb.Fatal(err)
 	}
-	got := replay(tb, string(text), run)
+	patience := settles
+	if update {
+		patience = 0
+	}
+	got := replay(tb, string(text), func(command, shown string) string {
+		text := run(command)
+		for began := time.Now(); text != shown && reads.MatchString(command) && time.Since(began) < patience; {
+			<-time.After(settles / 50)
+			text = run(command)
+		}
+		return text
+	})
 	switch diff := cmp.Diff(strings.Split(string(text), "\n"), strings.Split(got, "\n")); {
 	case diff == "":
 	case update:
@@ -31,6 +47,12 @@ func Check(tb testing.TB, path string, update bool, run func(command string) str
 		tb.Errorf("%s (-page +run; -update rewrites it):\n%s", path, diff)
 	}
 }
+
+// settles is how long a command that reads may differ from its page.
+const settles = 5 * time.Second
+
+// reads matches a command that reads, and does nothing else.
+var reads = regexp.MustCompile(`^ratelimit (__complete|explain|get|list|top) [^;|&$]*$`)
 
 // Command is a command of a page, with the output that the page shows.
 type Command struct {
@@ -56,13 +78,14 @@ func Commands(page string) []Command {
 	return all
 }
 
-// replay returns a page with the output that run gives for each command. A hidden command with
-// output fails the test.
-func replay(tb testing.TB, page string, run func(command string) string) string {
+// replay returns a page with the output that run gives for each command, of which the page shows an output. A
+// hidden command with output fails the test.
+func replay(tb testing.TB, page string, run func(command, shown string) string) string {
 	tb.Helper()
 	var out strings.Builder
 	console := false
-	for line := range strings.SplitAfterSeq(page, "\n") {
+	lines := strings.SplitAfter(page, "\n")
+	for i, line := range lines {
 		command, isCommand := strings.CutPrefix(line, "$ ")
 		switch {
 		case strings.HasPrefix(line, "```"):
@@ -70,11 +93,11 @@ func replay(tb testing.TB, page string, run func(command string) string) string 
 			out.WriteString(line)
 		case console && isCommand:
 			out.WriteString(line)
-			out.WriteString(run(strings.TrimSpace(command)))
+			out.WriteString(run(strings.TrimSpace(command), shownAfter(lines[i+1:])))
 		case isHidden(line):
 			hidden := strings.TrimSuffix(strings.TrimPrefix(strings.TrimSpace(line), hiddenBegin), hiddenEnd)
 			out.WriteString(line)
-			if text := run(hidden); text != "" {
+			if text := run(hidden, ""); text != "" {
 				tb.Errorf("%s writes:\n%s", hidden, text)
 			}
 		case !console:
@@ -82,6 +105,14 @@ func replay(tb testing.TB, page string, run func(command string) string) string 
 		}
 	}
 	return out.String()
+}
+
+// shownAfter returns the output at the begin of the rest of a block.
+func shownAfter(rest []string) string {
+	end := slices.IndexFunc(rest, func(line string) bool {
+		return strings.HasPrefix(line, "$ ") || strings.HasPrefix(line, "```")
+	})
+	return strings.Join(rest[:max(end, 0)], "")
 }
 
 // A command that readers do not see begins and ends so.

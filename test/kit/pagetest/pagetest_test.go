@@ -46,6 +46,26 @@ func TestCheck(t *testing.T) {
 	}
 }
 
+func TestReadsSettle(t *testing.T) {
+	const page = "```console\n$ ratelimit list buckets\n3\n$ ratelimit reset bucket\nreset\n```\n"
+	path := filepath.Join(t.TempDir(), "page.md")
+	if err := os.WriteFile(path, []byte(page), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	ran := map[string]int{}
+	var f failures
+	pagetest.Check(&f, path, false, func(command string) string {
+		ran[command]++
+		if ran["ratelimit list buckets"] > 2 {
+			return "3\n"
+		}
+		return "2\n"
+	})
+	if f.n != 1 || ran["ratelimit list buckets"] != 3 || ran["ratelimit reset bucket"] != 1 {
+		t.Errorf("%d failures after %v, want a read again until it is as shown, and a change once", f.n, ran)
+	}
+}
+
 func TestHiddenCommands(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "page.md")
 	const page = "Stop it.\n\n<!-- $ stop -->\n\n<!-- a comment -->\n\n```console\n$ greet\ngone\n```\n"

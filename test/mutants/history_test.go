@@ -1,0 +1,40 @@
+//go:build mutants
+
+package mutants_test
+
+import "slices"
+
+// historyRules are those of a server that comes back with an older state.
+func historyRules() []mutant {
+	return slices.Concat(
+		in("lane", []mutant{
+			{
+				name: "a server that came back gets what is owed", file: "handover.go", tested: "store", found: "TestLateAdmissionsAreBookedAfterAServerCameBack",
+				without: "_ = of",
+			},
+			{
+				name: "leases of the lanes before are freed at once", file: "handover.go", tested: "store", found: "TestAServerThatComesBackOlder",
+				without: "_ = gone",
+			},
+		}),
+		in("plan", []mutant{
+			{
+				name: "an older state gives nothing twice", file: "heal.go", found: "TestHealTakesWhatIsMissing",
+				without: "if n := p.tokens() - of.tokens(); n > 1<<60 {",
+			},
+		}),
+		in("store", []mutant{
+			{
+				name: "no bucket is taken from in the quiet time", file: "healing.go", found: "TestAReplicaThatRemembersLess",
+				without: "case <-time.After(0):",
+			},
+			{
+				name: "what was remembered before stays taken", file: "healing.go", found: "TestAServerThatIsLostTwice",
+			},
+			{
+				name: "a bucket is healed before it is taken from", file: "store.go", found: "TestManyBuckets",
+				without: "if err := h.before(ctx, nil); err != nil {",
+			},
+		}),
+	)
+}
