@@ -15,12 +15,15 @@ ARG TARGETOS
 ARG TARGETARCH
 RUN CGO_ENABLED=0 GOOS=$TARGETOS GOARCH=$TARGETARCH \
     go build -trimpath -ldflags="-s -w -buildid= -X github.com/ratelimit/ratelimit/internal/command.version=$VERSION" -o /ratelimit ./cmd/ratelimit \
-    && mkdir -p /empty/ratelimit
+    && mkdir -p /empty/ratelimit /links \
+    && ln -s ratelimit /links/limitador-server
 
 FROM $BASE
 # the authorities that DynamoDB's certificates come from
 COPY --from=build /etc/ssl/certs/ca-certificates.crt /etc/ssl/certs/ca-certificates.crt
 COPY --from=build /ratelimit /bin/ratelimit
+# limitador-server is a link to it: the program is that command by this name
+COPY --from=build /links/ /bin/
 # where --data can be: a volume mounted here begins with this owner
 COPY --from=build --chown=65532:65532 /empty/ratelimit /var/lib/ratelimit
 # where the socket of administration is without --data

@@ -38,14 +38,70 @@ app.kubernetes.io/instance: {{ .Release.Name }}
 {{- toYaml (mergeOverwrite (fromYaml (include "ratelimit.labels" .)) $own) -}}
 {{- end }}
 
+{{- define "ratelimit.dnsEgress" -}}
+- ports: [{protocol: UDP, port: 53}, {protocol: TCP, port: 53}]
+{{- end }}
+
 {{/* Calls of AWS, as rules of egress. */}}
 {{- define "ratelimit.awsEgress" -}}
-- ports: [{protocol: UDP, port: 53}, {protocol: TCP, port: 53}]
+{{ include "ratelimit.dnsEgress" . }}
 - ports: [{protocol: TCP, port: 443}] # DynamoDB, S3 and STS
 - to: # the agent of EKS Pod Identity
   - ipBlock: {cidr: 169.254.170.23/32}
   - ipBlock: {cidr: "fd00:ec2::23/128"}
   ports: [{protocol: TCP, port: 80}]
+{{- end }}
+
+{{/* Calls of a Valkey or Redis server. Sentinels name the server's port when they are asked: it
+is taken for 6379. */}}
+{{- define "ratelimit.valkeyEgress" -}}
+{{ include "ratelimit.dnsEgress" . }}
+{{- $ports := list -}}
+{{- range .Values.store.valkey.addresses -}}{{- $ports = append $ports (int (regexFind "[0-9]+$" .)) -}}{{- end -}}
+{{- if .Values.store.valkey.master -}}{{- $ports = append $ports 6379 -}}{{- end }}
+- ports:
+  {{- range $ports | uniq }}
+  - {protocol: TCP, port: {{ . }}}
+  {{- end }}
+{{- end }}
+
+{{/* The files of a Valkey or Redis server: each Secret is a directory, so that a changed one is read. */}}
+{{- define "ratelimit.valkeyVolumes" -}}
+{{- $volumes := list -}}
+{{- with .Values.store.valkey -}}
+{{- if eq $.Values.store.type "valkey" -}}
+{{- range $name, $from := dict "server" .passwordSecret "sentinel" .sentinelPasswordSecret -}}
+{{- if $from.name -}}
+{{- $items := list (dict "key" $from.key "path" "password") -}}
+{{- $volumes = append $volumes (dict "name" (printf "valkey-%s" $name) "path" (printf "/valkey/%s" $name) "secret" (dict "secretName" $from.name "items" $items)) -}}
+{{- end -}}
+{{- end -}}
+{{- with .tls.secretName -}}
+{{- $volumes = append $volumes (dict "name" "valkey-tls" "path" "/valkey/tls" "secret" (dict "secretName" .)) -}}
+{{- end -}}
+{{- end -}}
+{{- end -}}
+{{- toJson $volumes -}}
+{{- end }}
+
+{{/* store.valkey of the configuration, as JSON. */}}
+{{- define "ratelimit.valkeyConfig" -}}
+{{- $v := .Values.store.valkey -}}
+{{- $c := dict "addresses" $v.addresses "table" $v.table "create" $v.create "on_loss" $v.onLoss "durability" $v.durability "usage" $v.usage -}}
+{{- with $v.master -}}{{- $_ := set $c "master" . -}}{{- end -}}
+{{- with $v.database -}}{{- $_ := set $c "database" (int .) -}}{{- end -}}
+{{- with $v.username -}}{{- $_ := set $c "username" . -}}{{- end -}}
+{{- with $v.sentinelUsername -}}{{- $_ := set $c "sentinel_username" . -}}{{- end -}}
+{{- if $v.passwordSecret.name -}}{{- $_ := set $c "password_file" "/valkey/server/password" -}}{{- end -}}
+{{- if $v.sentinelPasswordSecret.name -}}{{- $_ := set $c "sentinel_password_file" "/valkey/sentinel/password" -}}{{- end -}}
+{{- if $v.tls.enabled -}}
+{{- $tls := dict -}}
+{{- if $v.tls.secretName -}}{{- $_ := set $tls "ca" "/valkey/tls/ca.crt" -}}{{- end -}}
+{{- if $v.tls.clientCertificate -}}{{- $tls = merge $tls (dict "cert" "/valkey/tls/tls.crt" "key" "/valkey/tls/tls.key") -}}{{- end -}}
+{{- with $v.tls.serverName -}}{{- $_ := set $tls "name" . -}}{{- end -}}
+{{- $_ := set $c "tls" $tls -}}
+{{- end -}}
+{{- toJson $c -}}
 {{- end }}
 
 {{- define "ratelimit.serviceAccountName" -}}
@@ -95,6 +151,10 @@ volume's own top belongs to root. */}}
 {{- $server := dict "grpc" $grpc "http" (dict "address" ":8080") -}}
 {{- if not .Values.admin.enabled -}}
 {{- $_ := set $server "admin" (dict "address" "off") -}}
+{{- else if .Values.admin.tls.secretName -}}
+{{- $tls := dict "cert" "/admin-tls/tls.crt" "key" "/admin-tls/tls.key" -}}
+{{- if .Values.admin.tls.clientCA -}}{{- $_ := set $tls "client_ca" "/admin-tls/ca.crt" -}}{{- end -}}
+{{- $_ := set $server "admin" (dict "address" ":8082" "tls" $tls) -}}
 {{- end -}}
 {{- $store := dict "type" .Values.store.type -}}
 {{- if eq .Values.store.type "dynamodb" -}}
@@ -102,6 +162,8 @@ volume's own top belongs to root. */}}
 {{- with .Values.store.dynamodb.region -}}{{- $_ := set $table "region" . -}}{{- end -}}
 {{- with .Values.store.dynamodb.endpoint -}}{{- $_ := set $table "endpoint" . -}}{{- end -}}
 {{- $_ := set $store "dynamodb" $table -}}
+{{- else if eq .Values.store.type "valkey" -}}
+{{- $_ := set $store "valkey" (fromJson (include "ratelimit.valkeyConfig" .)) -}}
 {{- else if .Values.persistence.enabled -}}
 {{- $_ := set $store "embedded" (dict "data" (include "ratelimit.dataPath" .)) -}}
 {{- end -}}
@@ -124,10 +186,10 @@ volume's own top belongs to root. */}}
 {{- $config := fromJson (include "ratelimit.config" .) -}}
 {{- $server := $config.server -}}
 {{- if hasKey $server "admin" -}}
-{{- $_ := set $server "admin" (omit $server.admin "tokens") -}}
+{{- $_ := set $server "admin" (omit $server.admin "tokens" "proxy") -}}
 {{- end -}}
 {{- $timeout := dig "decision" "timeout" "" $config -}}
 {{- $webhook := dig "budgets" "webhook" "" $config -}}
 {{- $log := omit (get $config "log" | default dict) "denials" -}}
-{{- list $server $config.store (get $config "xds") $timeout (get $config "cache") (get $config "audit") $webhook $config.drain $log | toJson | sha256sum -}}
+{{- list $server $config.store (get $config "xds") (get $config "mirror") $timeout (get $config "cache") (get $config "audit") $webhook $config.drain $log | toJson | sha256sum -}}
 {{- end }}

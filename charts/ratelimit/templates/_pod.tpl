@@ -2,6 +2,7 @@
 {{- define "ratelimit.pod" -}}
 {{- $name := include "ratelimit.fullname" . -}}
 {{- $durable := .Values.persistence.enabled -}}
+{{- $secrets := fromJsonArray (include "ratelimit.valkeyVolumes" .) -}}
 metadata:
   labels:
     {{- include "ratelimit.selectorLabels" . | nindent 4 }}
@@ -50,6 +51,9 @@ spec:
     ports:
     - {name: grpc, containerPort: 8081}
     - {name: http, containerPort: 8080}
+    {{- if .Values.admin.tls.secretName }}
+    - {name: admin, containerPort: 8082}
+    {{- end }}
     # the start waits for the table and for credentials, up to 20s
     startupProbe:
       {{- if .Values.tls.secretName }}
@@ -86,6 +90,12 @@ spec:
     {{- if .Values.tls.secretName }}
     - {name: tls, mountPath: /tls, readOnly: true}
     {{- end }}
+    {{- if .Values.admin.tls.secretName }}
+    - {name: admin-tls, mountPath: /admin-tls, readOnly: true}
+    {{- end }}
+    {{- range $volume := $secrets }}
+    - {name: {{ $volume.name }}, mountPath: {{ $volume.path }}, readOnly: true}
+    {{- end }}
     {{- range $i, $mount := .Values.secretMounts }}
     - {name: secret-{{ $i }}, mountPath: {{ $mount.mountPath | quote }}, readOnly: true}
     {{- end }}
@@ -98,11 +108,19 @@ spec:
   - name: tls
     secret: {secretName: {{ . | quote }}}
   {{- end }}
+  {{- with .Values.admin.tls.secretName }}
+  - name: admin-tls
+    secret: {secretName: {{ . | quote }}}
+  {{- end }}
+  {{- range $volume := $secrets }}
+  - name: {{ $volume.name }}
+    secret: {{ $volume.secret | toJson }}
+  {{- end }}
   {{- range $i, $mount := .Values.secretMounts }}
   - name: secret-{{ $i }}
     secret: {secretName: {{ $mount.secretName | quote }}}
   {{- end }}
-  {{- if eq .Values.store.type "dynamodb" }}
+  {{- if ne .Values.store.type "embedded" }}
   {{- include "ratelimit.spread" . | nindent 2 }}
   {{- end }}
   {{- with .Values.nodeSelector }}
