@@ -15,6 +15,8 @@ FUZZTIME ?= 10s
 PKG      ?= ./...
 # How many fleets are simulated.
 SEEDS    ?= 1000
+# How often a test that failed is run again, by itself, before it counts as failed.
+RERUNS   ?= 0
 
 # Programs of tests are not optimized by the profile: all packages would be built twice for them.
 export GOFLAGS := -pgo=off $(GOFLAGS)
@@ -107,7 +109,10 @@ LARGER = $(filter-out $(PURE) $(SIMULATED) pkg/internal/fleet/comparison,$(patsu
 # make lint runs every check of go vet, which would read all dependencies here once more for
 # each build. Tests of programs, and those that read files of other modules, are never taken from
 # Go's cache, which does not know of these.
-GOTEST := $(GO) test -vet=off
+# $(call gotest,FLAGS,PACKAGES) runs tests. Those of programs on two cores can miss their times
+# beside others: with RERUNS few failures are tried again. All are printed.
+gotest = $(GO) tool -modfile=$(CURDIR)/tools/gotestsum/go.mod gotestsum --format=pkgname --hide-summary=skipped \
+	--rerun-fails=$(RERUNS) --rerun-fails-max-failures=5 --packages="$(2)" -- -vet=off $(1)
 
 # All tests start programs that are built once, and share one DynamoDB Local. Simulations have
 # a lower priority: other load changes nothing in simulated time, and so they disturb no test
@@ -119,41 +124,41 @@ test: $(ENVOY) $(DYNAMODB) $(AWSTOOLS) $(ZAELIMITER) $(CHROMIUM) $(CONSOLE) $(VA
 .PHONY: test-race test-race-fleet test-plain test-outside test-simulated test-envoy test-manifests test-console test-fleet
 # Tests without the race detector hold calls to deadlines: each package has a DynamoDB Local of its own.
 test-race:
-	$(GOTEST) -race -p 2 -timeout 25m $$($(GO) list ./... | grep -vxF "$$(printf '$(MODULE)/%s\n' $(PURE) $(SIMULATED) $(OUTSIDE) $(FLEET) test/durable test/envoytest test/fleet)")
+	$(call gotest,-race -p 2 -timeout 25m,$$($(GO) list ./... | grep -vxF "$$(printf '$(MODULE)/%s\n' $(PURE) $(SIMULATED) $(OUTSIDE) $(FLEET) test/durable test/envoytest test/fleet)"))
 
 test-race-fleet:
-	RATELIMIT_DYNAMODB= $(GOTEST) -race -p 2 -timeout 25m $(addprefix ./,$(FLEET))
+	RATELIMIT_DYNAMODB= $(call gotest,-race -p 2 -timeout 25m,$(addprefix ./,$(FLEET)))
 
 test-plain:
-	$(GOTEST) -timeout 9m $(addprefix ./,$(PURE))
-	RATELIMIT_DYNAMODB= $(GOTEST) -timeout 15m -run "^($$(grep -ohE '\<Test[A-Z]\w+' $(NORACE) | sort -u | paste -sd '|'))$$" $(addprefix ./,$(LARGER))
+	$(call gotest,-timeout 9m,$(addprefix ./,$(PURE)))
+	RATELIMIT_DYNAMODB= $(call gotest,-timeout 15m -run "^($$(grep -ohE '\<Test[A-Z]\w+' $(NORACE) | sort -u | paste -sd '|'))$$",$(addprefix ./,$(LARGER)))
 
 test-simulated:
-	nice -n 5 $(GOTEST) -timeout 20m $(addprefix ./,$(SIMULATED)) ./pkg/internal/fleet/comparison
+	nice -n 5 $(call gotest,-timeout 20m,$(addprefix ./,$(SIMULATED)) ./pkg/internal/fleet/comparison)
 
 test-outside: $(DYNAMODB) $(ZAELIMITER)
-	$(GOTEST) -count=1 -p 2 -timeout 9m $(addprefix ./,$(OUTSIDE))
+	$(call gotest,-count=1 -p 2 -timeout 9m,$(addprefix ./,$(OUTSIDE)))
 
 # Of a service with the race detector, which it builds.
 test-envoy: $(ENVOY) $(DYNAMODB)
-	RATELIMIT_PROGRAM= $(GOTEST) -count=1 -race -timeout 9m ./test/envoytest
+	RATELIMIT_PROGRAM= $(call gotest,-count=1 -race -timeout 9m,./test/envoytest)
 
 test-console: $(CHROMIUM) $(CONSOLE) $(DYNAMODB) $(VALKEY)
-	cd test/console && $(GOTEST) -count=1 -timeout 9m ./...
+	cd test/console && $(call gotest,-count=1 -timeout 9m,./...)
 
 test-manifests: $(ENVOY) $(DYNAMODB) $(VALKEY)
-	cd test/istio && $(GOTEST) -count=1 -timeout 9m ./...
-	cd test/envoygateway && $(GOTEST) -count=1 -timeout 9m ./...
-	cd test/chart && $(GOTEST) -count=1 -timeout 9m ./...
-	cd test/deploy && $(GOTEST) -count=1 -timeout 9m ./...
-	cd test/reference && $(GOTEST) -count=1 -timeout 9m ./...
+	cd test/istio && $(call gotest,-count=1 -timeout 9m,./...)
+	cd test/envoygateway && $(call gotest,-count=1 -timeout 9m,./...)
+	cd test/chart && $(call gotest,-count=1 -timeout 9m,./...)
+	cd test/deploy && $(call gotest,-count=1 -timeout 9m,./...)
+	cd test/reference && $(call gotest,-count=1 -timeout 9m,./...)
 
 # Tests of a fleet take all processors, for as many decisions as they can get, and those of
 # crashes hold a stop to its seconds. They run after all but simulations. Each has a DynamoDB
 # Local of its own: tables of others would make it slow.
 test-fleet: test-race test-race-fleet test-plain test-outside test-envoy test-console test-manifests
-	$(GOTEST) -count=1 -timeout 9m ./test/durable
-	RATELIMIT_DYNAMODB= $(GOTEST) -count=1 -timeout 25m ./test/fleet
+	$(call gotest,-count=1 -timeout 9m,./test/durable)
+	RATELIMIT_DYNAMODB= $(call gotest,-count=1 -timeout 25m,./test/fleet)
 
 .PHONY: test-short test-short-root test-short-modules
 test-short: ## Run the tests that need nothing but Go
@@ -161,11 +166,11 @@ test-short: ## Run the tests that need nothing but Go
 
 test-short-root:
 	$(GO) vet ./...
-	$(GOTEST) -short -timeout 9m ./...
+	$(call gotest,-short -timeout 9m,./...)
 
 test-short-modules:
 	for module in istio envoygateway chart deploy reference; do \
-		(cd test/$$module && $(GO) vet ./... && $(GOTEST) -count=1 -short -timeout 9m ./...); \
+		(cd test/$$module && $(GO) vet ./... && $(call gotest,-count=1 -short -timeout 9m,./...)); \
 	done
 
 .PHONY: torture
@@ -187,7 +192,7 @@ simulate: ## Simulate SEEDS (1000) fleets on the DynamoDB store, millions of dec
 
 .PHONY: mutants
 mutants: ## Take the rules of the store of a fleet away, one at a time: a named test must fail without each
-	$(GO) test -tags mutants -count=1 -timeout 30m ./test/mutants
+	$(call gotest,-tags mutants -count=1 -timeout 30m,./test/mutants)
 
 # Of the output of go test, only the tables and the failures.
 .PHONY: bench
@@ -244,10 +249,10 @@ docs: $(MKDOCS) ## Build the documentation as a site with search: bin/site; a de
 # The dashboard is that of a fleet of twelve minutes, with an outage. docs/pictures.txt has what the pictures show.
 .PHONY: pictures
 pictures: build $(CHROMIUM) $(CONSOLE) $(DYNAMODB) $(PROMETHEUS) ## Take the pictures of the console and of the dashboard again, from real runs; 20 minutes
-	cd test/console && $(GOTEST) -count=1 -timeout 20m ./... -update
+	cd test/console && $(GO) test -vet=off -count=1 -timeout 20m ./... -update
 	bash scripts/dashboard/run.sh bin/ratelimit .cache/dynamodb .cache/prometheus/prometheus bin/dashboard
 	bash scripts/dashboard/draw.sh .cache/prometheus/prometheus .cache/chromium/chromium bin/dashboard docs/dashboard.png docs/dashboard-overview.png
-	$(GOTEST) -count=1 ./test/docs -run TestPictures -update
+	$(GO) test -vet=off -count=1 ./test/docs -run TestPictures -update
 
 .PHONY: tools
 tools: $(ENVOY) $(DYNAMODB) $(AWSTOOLS) $(ZAELIMITER) $(CHROMIUM) $(CONSOLE) $(VALKEY) ## Install the tools of the tests and build the linter
