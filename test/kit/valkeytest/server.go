@@ -33,8 +33,9 @@ type Server struct {
 	Dir      string // where it keeps its files
 	Password string // of the user default, for [Server.Do]; "" = none
 
-	tb   testing.TB
-	args []string
+	tb      testing.TB
+	program string // its path, which a test that changes its directory would not find again
+	args    []string
 
 	mu     sync.Mutex
 	cmd    *exec.Cmd
@@ -50,7 +51,7 @@ func Start(tb testing.TB, args ...string) *Server {
 	if testing.Short() {
 		tb.Skip("needs a Valkey or Redis server, which -short leaves out")
 	}
-	s := &Server{Address: proctest.FreeAddress(tb), Dir: tb.TempDir(), tb: tb, args: args}
+	s := &Server{Address: proctest.FreeAddress(tb), Dir: tb.TempDir(), tb: tb, program: program(tb), args: args}
 	if i := slices.Index(args, "--requirepass"); i >= 0 {
 		s.Password = args[i+1]
 	}
@@ -73,7 +74,7 @@ func (s *Server) Restart(args ...string) {
 func (s *Server) run(args []string) {
 	s.tb.Helper()
 	s.mu.Lock()
-	s.cmd = exec.CommandContext(context.WithoutCancel(s.tb.Context()), program(s.tb), args...)
+	s.cmd = exec.CommandContext(context.WithoutCancel(s.tb.Context()), s.program, args...)
 	s.cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	s.cmd.Stdout, s.cmd.Stderr = &s.output, &s.output
 	s.exited = make(chan struct{})
