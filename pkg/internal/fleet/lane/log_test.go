@@ -26,16 +26,17 @@ func TestLinesOfLanesAreSampled(t *testing.T) {
 		for i := range 100 {
 			l.closer.lost(&Request{Site: &l.site, Request: &plan.Request{}}, fmt.Errorf("loss %d", i))
 			l.keeper.rest("split", errors.New("refused"), now)
+			l.loseUsage(&lanes.Counters.LostUsage.Reply, causeReply, 1)
 		}
-		for _, kind := range []string{"tokens of a request", "a task of a bucket failed"} {
+		for _, kind := range []string{"tokens of a request", "a task of a bucket failed", "usage of a bucket is lost"} {
 			if got := strings.Count(text.String(), kind); got != second+1 {
 				t.Errorf("lines about %s: got %d, want %d", kind, got, second+1)
 			}
 		}
 		now = now.Add(time.Second)
 	}
-	if got := strings.Count(text.String(), "suppressed=99"); got != 2 {
-		t.Errorf("%d lines with 99 suppressed, want 2:\n%s", got, &text)
+	if got := strings.Count(text.String(), "suppressed=99"); got != 3 {
+		t.Errorf("%d lines with 99 suppressed, want 3:\n%s", got, &text)
 	}
 	if got := lanes.Counters.Lost.Load(); got != 200 {
 		t.Errorf("%d losses are counted, want 200", got)

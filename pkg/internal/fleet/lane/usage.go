@@ -24,7 +24,7 @@ func (l *item) loseUsage(counter *atomic.Int64, cause string, amount int64) {
 		return
 	}
 	counter.Add(amount)
-	l.host.cfg.Logger.Warn("usage of a bucket is lost", slog.String("entity", l.site.Bucket.Entity), slog.String("resource", l.site.Bucket.Resource),
+	l.host.warn("usage: "+cause, "usage of a bucket is lost", slog.String("entity", l.site.Bucket.Entity), slog.String("resource", l.site.Bucket.Resource),
 		slog.Int64("usage_millitokens", amount), slog.String("cause", cause))
 }
 
