@@ -1,9 +1,5 @@
 package schema
 
-import (
-	"strconv"
-)
-
 // Attributes of a bucket's item.
 const (
 	AttrEntity     = "entity_id"
@@ -53,18 +49,27 @@ const ChannelCount = 4
 // LimitAttr returns the name of an attribute of a limit.
 func LimitAttr(limit, attr string) string { return LimitPrefix + limit + "_" + attr }
 
+// The names of all slots are cut out of these: each read and write of an item asks for all of them.
+const (
+	slotAttrs   = "lw0alw0blw0clw1alw1blw1clw2alw2blw2clw3alw3blw3clw4alw4blw4clw5alw5blw5clw6alw6blw6clw7alw7blw7c"
+	bookedAttrs = "lc0lc1lc2lc3lc4lc5lc6lc7"
+)
+
 // SlotAttr returns the name of the attribute of a slot's channel. The first one has no letter.
 func SlotAttr(slot, channel int) string {
-	const letters = "abcdefgh"
-	attr := AttrSlot + strconv.Itoa(slot)
-	if channel > 0 {
-		attr += letters[channel-1 : channel]
+	const size = len(AttrSlot) + len("0a")
+	at := (slot*(ChannelCount-1) + max(channel-1, 0)) * size
+	if channel == 0 {
+		return slotAttrs[at : at+size-1]
 	}
-	return attr
+	return slotAttrs[at : at+size]
 }
 
 // BookedAttr returns the name of the attribute with the last charge or refund of a slot.
-func BookedAttr(slot int) string { return AttrBooked + strconv.Itoa(slot) }
+func BookedAttr(slot int) string {
+	const size = len(AttrBooked) + len("0")
+	return bookedAttrs[slot*size : (slot+1)*size]
+}
 
 // Times that an item may hold: any int64, so that no caller's clock can make an
 // item that the next one refuses.
