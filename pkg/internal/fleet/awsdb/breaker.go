@@ -52,9 +52,24 @@ const (
 // ErrOutage is of calls that are not made because of an outage.
 var ErrOutage = errors.New("the store is marked unavailable")
 
-// ErrPaced is of calls that are not made because DynamoDB has only just begun to answer. They
-// may be made again soon, as those that it throttles.
-var ErrPaced = errors.New("the store answers again, and few calls at a time are made")
+// ErrPaced is of calls that are not made because DynamoDB has only just begun to answer, or has enough to do.
+// They may be made again soon, as those that it throttles.
+var ErrPaced = errors.New("the store is slow or only just answers again, and few calls at a time are made")
+
+var errPaced = fmt.Errorf("%w: %w", limiter.ErrUnavailable, ErrPaced)
+
+// outageError is the error of a call that is not made because of an outage. Thousands of calls a second may
+// get one, and few are read.
+type outageError struct {
+	since time.Time
+	cause error // of another call
+}
+
+func (e *outageError) Error() string {
+	return fmt.Sprintf("%v: %v since %s, as calls end in: %v", limiter.ErrUnavailable, ErrOutage, e.since.UTC().Format(time.RFC3339), e.cause)
+}
+
+func (*outageError) Unwrap() []error { return []error{limiter.ErrUnavailable, ErrOutage} }
 
 // verdict is the meaning of the end of a call for the state of DynamoDB.
 type verdict uint8
@@ -139,11 +154,11 @@ func (b *breaker) allow(now time.Time) (permit, error) {
 	case !b.open:
 		return permit{b.epoch, now}, nil
 	case b.refuses(now):
-		return permit{}, fmt.Errorf("%w: %w since %s, as calls end in: %v", limiter.ErrUnavailable, ErrOutage, b.failing.UTC().Format(time.RFC3339), b.cause) //nolint:errorlint // of another call
+		return permit{}, &outageError{b.failing, b.cause}
 	case !b.answers: // a try that never ends keeps no other from being made
 		b.until = now.Add(b.wait)
 	case b.running >= b.limit && now.Before(b.tried.Add(Silence)):
-		return permit{}, fmt.Errorf("%w: %w", limiter.ErrUnavailable, ErrPaced)
+		return permit{}, errPaced
 	}
 	b.running++
 	b.tried = now
