@@ -71,6 +71,7 @@ func newTableMetrics(of tableServer, look func() tableState) *StatsMetrics[table
 	m.Count("outages_total", "Times that "+of.name+" was marked unavailable.", func(s *tableState) int64 { return s.Outages })
 	m.Count("wrong_replies_total", "Replies that "+of.name+" never gives: to another call, without a part, or of something on the way. Each counts as none.", func(s *tableState) int64 { return s.Wrong })
 	if of.forgets {
+		m.Gauge("waiting_messages", "Messages of buckets that wait, as "+of.name+" has as many as it answers in time.", func(s *tableState) float64 { return float64(s.Waiting) })
 		m.Count("histories_total", "Times that "+of.name+" came back with another history: it may have lost its last writes.", func(s *tableState) int64 { return s.Histories })
 		m.Count("healed_buckets_total", "Buckets that were then brought up to what this process remembers.", func(s *tableState) int64 { return s.Healed })
 		m.Count("unreplicated_writes_total", "Writes that no replica of "+of.name+" had in 50 ms, with durability replica.", func(s *tableState) int64 { return s.Unreplicated })

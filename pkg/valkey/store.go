@@ -178,7 +178,7 @@ func (s *Store) follow(ctx context.Context) {
 // store returns the configuration of the engine and the catalog.
 func (c *Config) store(session *items.Session) store.Config {
 	return store.Config{
-		Client: session, Table: c.Name, Attempt: c.Attempt, Budget: c.Budget, ShardUnits: noSplits, Leases: c.Leases, Brief: true,
+		Client: session, Table: c.Name, Attempt: c.Attempt, Budget: c.Budget, ShardUnits: noSplits, Leases: c.Leases, Brief: true, Crowded: true,
 		AuditRetention: c.AuditRetention, PurgeWait: c.PurgeWait, Now: c.Now, Clock: c.Clock, Observe: c.Observe, Logger: c.Logger,
 	}
 }

@@ -40,5 +40,33 @@ func breakerRules() []mutant {
 		{
 			name: "a silence does not count a standstill", file: "health.go", found: "TestAStandstillIsNoSilence",
 		},
+		{
+			name: "messages above the bound wait", file: "crowding.go", found: "TestLanesWaitForTurns",
+			without: "if true {",
+		},
+		{
+			name: "most turns go to the lane that came last", file: "crowding.go", found: "TestLanesWaitForTurns",
+			without: "of, place := &c.others, c.others.Front()",
+		},
+		{
+			name: "each lane has a turn in the end", file: "crowding.go", found: "TestLanesWaitForTurns",
+			without: "if c.turns++; false {",
+		},
+		{
+			name: "a lane with a lease comes before others", file: "crowding.go", found: "TestLanesWaitForTurns",
+			without: "if first := c.leased.Front(); first != nil && c.others.Len() == 0 {",
+		},
+		{
+			name: "long round trips at a time narrow the bound once", file: "crowding.go", found: "TestBoundFollowsRoundTrips",
+			without: "if true {",
+		},
+		{
+			name: "the bound grows where lanes wait", file: "crowding.go", found: "TestBoundFollowsRoundTrips",
+			without: "case answered:",
+		},
+		{
+			name: "an owed request waits for a turn", file: "ends.go", found: "TestOwedRequestsWaitForATurn",
+			without: "return now.After(r.expires)",
+		},
 	}))
 }

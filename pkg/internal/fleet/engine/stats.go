@@ -8,6 +8,7 @@ type Stats struct {
 	Reads   int64 // of buckets
 	Lost    int64 // takes for no admitted request that were not, or may not have been, given back; late takes that were not taken
 	Owed    int64 // requests that wait to be written without a caller now: rollbacks, late takes and charges
+	Waiting int64 // messages that wait now, as the server has as many as it answers in time
 	Halts   int64 // times that refills stopped, because the clock could not be trusted
 	Lanes   int64 // buckets remembered now, each shard for itself
 	Outages int64 // times that the server was marked unavailable, as it did not answer
@@ -51,7 +52,7 @@ func (e *Engine) Stats() Stats {
 	lost := &c.LostUsage
 	outages, open := e.guard.Outages()
 	return Stats{
-		Writes: c.Writes.Load(), Refused: c.Refused.Load(), Resent: c.Resent.Load(), Reads: c.Reads.Load(), Lost: c.Lost.Load(), Owed: c.Owed.Load(),
+		Writes: c.Writes.Load(), Refused: c.Refused.Load(), Resent: c.Resent.Load(), Reads: c.Reads.Load(), Lost: c.Lost.Load(), Owed: c.Owed.Load(), Waiting: int64(e.lanes.Waiting()),
 		Halts: c.Halts.Load(), Lanes: int64(e.lanes.Count()), Outages: outages, Wrong: e.guard.WrongReplies(), Splits: c.Splits.Load(), Merges: c.Merges.Load(), Open: open,
 		LostLease: c.LostLease.Load(), LostUnknown: c.LostUnknown.Load(), LostTwice: c.LostTwice.Load(), LostOwed: c.LostOwed.Load(), LostRoom: c.LostRoom.Load(),
 		LateAdmitted: c.LateAdmitted.Load(), LateDenied: c.LateDenied.Load(), Leases: c.Leases.Load(), Granted: c.Granted.Load(),

@@ -9,7 +9,7 @@ import (
 )
 
 // Config is the common configuration of the lanes of a process. All fields but Clock, Leases,
-// Brief, Silence and Seen must be set.
+// Brief, Crowded, Silence and Seen must be set.
 type Config struct {
 	Client     awsdb.Client // guarded by a breaker; it never retries
 	Table      string
@@ -23,6 +23,7 @@ type Config struct {
 	Quiet      time.Duration    // how long a shard must be used little before it is merged
 	Leases     bool             // tokens may be leased
 	Brief      bool             // the client knows [awsdb.ChangesSince]
+	Crowded    bool             // the number of messages under way follows their round trips
 	Logger     *slog.Logger
 	// Silence is called when no message has had a reply for a second; nil = it is not. It
 	// gets the time of the first such message, and an error.

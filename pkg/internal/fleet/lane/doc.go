@@ -89,11 +89,17 @@
 // A caller's deadline ends its wait, and not the work. The lane then decides by its own
 // estimate, see late.go. Requests admitted this way are booked later, in full.
 //
+// # Overload
+//
+// A server with one thread has a bound of messages under way, for all lanes, which follows its round trips.
+// A lane above it waits for its turn, and plans its message only then. Its callers are decided late meanwhile.
+// Many buckets with few requests each need that: the pace of a lane bounds its own messages alone.
+//
 // # Files
 //
 // A file uses those above it in this list.
 //
-//	process       config.go, host.go (shared by all lanes), identity.go, health.go
+//	process       config.go, host.go (shared by all lanes), identity.go, health.go, crowding.go (turns to send)
 //	state         request_state.go, request.go, message.go, batch.go (the requests of a write), view.go (the last state),
 //	              lease_state.go, channel.go, tasks.go, leasing.go (the lease, as others see it), lane_parts.go
 //	estimates     estimate.go, late.go

@@ -263,15 +263,19 @@ func later(a, b time.Time) time.Time {
 	return b
 }
 
-// expire ends the requests that waited for too long.
+// expire ends the requests that waited for too long. An owed one waits on for the lane's turn, unless too many do.
 func (l closer) expire(now time.Time) {
-	if !slices.ContainsFunc(l.queue, func(r *Request) bool { return now.After(r.expires) }) {
+	patient := l.host.crowding != nil && l.host.Counters.Owed.Load() <= maxOwed
+	expired := func(r *Request) bool {
+		return now.After(r.expires) && !(patient && r.state == owed) // rule: an owed request waits for a turn
+	}
+	if !slices.ContainsFunc(l.queue, expired) {
 		return
 	}
 	queue := l.queue
 	l.queue = nil
 	for _, r := range queue {
-		if now.After(r.expires) {
+		if expired(r) {
 			l.fail(r, fmt.Errorf("%w: no decision on the bucket in %v", limiter.ErrUnavailable, l.host.cfg.Budget), now)
 		} else {
 			l.queue = append(l.queue, r)

@@ -23,8 +23,24 @@ func (s *host) exchange(m message) (reply, error) {
 	c.sent = s.cfg.Now()
 	s.health.sent(c.sent, c.within)
 	got, err := m.send(ctx)
-	s.health.ended(s.cfg.Now(), got.refused || isAnswer(err))
+	ended, answered := s.cfg.Now(), got.refused || isAnswer(err)
+	s.health.ended(ended, answered)
+	if !waitsForOthers(m) {
+		s.crowding.judge(ended, ended.Sub(c.sent), answered)
+	}
 	return got, err
+}
+
+// waitsForOthers reports whether the reply to a message may wait for a replica of the server: its round trip says little
+// of the server itself.
+func waitsForOthers(m message) bool {
+	switch m := m.(type) {
+	case *read:
+		return false
+	case *write:
+		return m.write.Exact() && !m.write.Creates()
+	}
+	return true
 }
 
 // isAnswer reports whether a message that ended in an error, or in none, had an answer of DynamoDB.

@@ -48,7 +48,7 @@ func (s *lessees) grant(entity string) *Lane {
 		s.Send(r)
 		l = laneOf(r)
 	}
-	m, _ := l.step(*s.now)
+	m, _ := l.step(*s.now, true)
 	f := leases(s.T, m)
 	in := f.write.Put("t", schema.NewBucketItem(l.site.Namespace, l.site.Bucket, 0))
 	f.conclude(reply{item: in.Item}, nil, *s.now)
@@ -261,7 +261,7 @@ func TestAStallMakesNoCopy(t *testing.T) {
 	self := s.self.replica()
 	*s.now = s.now.Add(time.Second)
 	s.Send(s.request("e", 1))
-	m, _ := l.step(*s.now)
+	m, _ := l.step(*s.now, true)
 	f := leases(t, m)
 	if f.lease.Kind != lease.Renew {
 		t.Fatalf("got the message %+v, want a renewal", f)
@@ -272,7 +272,7 @@ func TestAStallMakesNoCopy(t *testing.T) {
 	returns := 0
 	for range 100 {
 		l.lessee.recall()
-		m, _ := l.step(*s.now)
+		m, _ := l.step(*s.now, true)
 		switch m := m.(type) {
 		case nil:
 			*s.now = s.now.Add(leaseRetry)

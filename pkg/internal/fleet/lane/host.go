@@ -16,15 +16,16 @@ import (
 type host struct {
 	Counters Counters
 
-	cfg     Config
-	self    identity
-	health  health
-	samples *limiter.SampledLog
-	halted  atomic.Bool                    // the clock cannot be trusted
-	began   time.Time                      // of the monotonic clock of leases
-	gone    atomic.Pointer[[]uint32]       // replicas of the lanes before these, whose leases are over; nil = there were none
-	closing atomic.Bool                    // nothing is leased any more
-	heir    atomic.Pointer[func(*Request)] // gets owed requests as the lanes stop; nil = they are lost
+	cfg      Config
+	self     identity
+	health   health
+	crowding *crowding // nil = any number of messages may be under way
+	samples  *limiter.SampledLog
+	halted   atomic.Bool                    // the clock cannot be trusted
+	began    time.Time                      // of the monotonic clock of leases
+	gone     atomic.Pointer[[]uint32]       // replicas of the lanes before these, whose leases are over; nil = there were none
+	closing  atomic.Bool                    // nothing is leased any more
+	heir     atomic.Pointer[func(*Request)] // gets owed requests as the lanes stop; nil = they are lost
 
 	work    tally // messages, and requests that are owed
 	timers  tally

@@ -123,7 +123,7 @@ func TestNothingNewIsLeased(t *testing.T) {
 			ask()
 		}
 		s.closing.Store(true)
-		m, _ := l.step(*now)
+		m, _ := l.step(*now, true)
 		if w, ok := m.(*leaseWrite); ok && w.lease != nil {
 			t.Errorf("a lease is asked for at the end: %+v", w.lease)
 		}

@@ -50,7 +50,7 @@ func TestTheFirstWriteLeases(t *testing.T) {
 			for range tt.calls {
 				ask()
 			}
-			m, _ := l.step(*now)
+			m, _ := l.step(*now, true)
 			if tt.leases {
 				if w := leases(t, m).write; !w.Creates() {
 					t.Errorf("got %+v, want a write that creates the item", w)
@@ -71,11 +71,11 @@ func TestOwedWaitsForTheFirstLease(t *testing.T) {
 	s, l, ask, now := fresh(t)
 	late := ask()
 	s.DecideLate([]*Request{late}, func([]*plan.Request) bool { return true })
-	if f, _ := l.step(*now); f != nil {
+	if f, _ := l.step(*now, true); f != nil {
 		t.Fatalf("got the message %+v at once", f)
 	}
 	*now = now.Add(newWait)
-	m, _ := l.step(*now)
+	m, _ := l.step(*now, true)
 	if w, ok := m.(*write); !ok || len(w.actors) != 1 {
 		t.Errorf("got the message %+v, want the write of the owed request", m)
 	}
@@ -91,14 +91,14 @@ func TestAfterALostLeaseWrite(t *testing.T) {
 	for range 2 {
 		ask()
 	}
-	m, _ := l.step(*now)
+	m, _ := l.step(*now, true)
 	f := leases(t, m)
 	l.sender.arrived(f)
 	f.lost(true, errDropped, *now)
 	if waits, _ := l.lessee.decide(r, *now); waits {
 		t.Error("a call waits for a lease that is not asked for")
 	}
-	m, _ = l.step(*now)
+	m, _ = l.step(*now, true)
 	if _, ok := m.(*read); !ok {
 		t.Errorf("got the message %+v, want a read", m)
 	}
@@ -116,14 +116,14 @@ func TestNoReturnIsInTheFuture(t *testing.T) {
 	}
 	next := func() *lease.Plan {
 		t.Helper()
-		m, _ := l.step(*now)
+		m, _ := l.step(*now, true)
 		w := leases(t, m)
 		l.sender.arrived(w)
 		w.came(w.write.After(), false, *now)
 		return w.lease
 	}
 	next()
-	l.step(*now) // the calls are served
+	l.step(*now, true) // the calls are served
 	*now = now.Add(60 * time.Millisecond)
 	if renewal := next(); renewal.Kind != lease.Renew || renewal.Now != now.UnixMilli() {
 		t.Fatalf("got %+v at %d, want a renewal", renewal, now.UnixMilli())
@@ -143,43 +143,43 @@ func TestATurnSettlesTheLastReturn(t *testing.T) {
 	for range 3 {
 		ask()
 	}
-	m, _ := l.step(*now)
+	m, _ := l.step(*now, true)
 	grant := leases(t, m)
 	l.sender.arrived(grant)
 	grant.came(grant.write.After(), false, *now)
-	l.step(*now) // the calls are served
+	l.step(*now, true) // the calls are served
 	*now = now.Add(5 * time.Millisecond)
 	s.closing.Store(true)
 	l.lessee.recall()
-	m, _ = l.step(*now)
+	m, _ = l.step(*now, true)
 	last := leases(t, m)
 	l.sender.arrived(last)
 	last.lost(true, errDropped, *now)
-	m, _ = l.step(*now)
+	m, _ = l.step(*now, true)
 	r, ok := m.(*read)
 	if !ok {
 		t.Fatalf("got the message %+v, want a read", m)
 	}
 	l.sender.arrived(r)
 	l.sees(l.view.state, &r.copies, *now)
-	m, _ = l.step(*now)
+	m, _ = l.step(*now, true)
 	turn, ok := m.(*turnWrite)
 	if !ok {
 		t.Fatalf("got the message %+v, want a turn", m)
 	}
 	l.sender.arrived(turn)
 	turn.lost(true, errDropped, *now)
-	if m, _ = l.step(*now); m != nil {
+	if m, _ = l.step(*now, true); m != nil {
 		t.Fatalf("got the message %+v at once after a turn without a reply", m)
 	}
 	*now = now.Add(leaseRetry)
-	if m, _ = l.step(*now); m == nil {
+	if m, _ = l.step(*now, true); m == nil {
 		t.Fatal("a turn without a reply is the last one")
 	}
 	turn = m.(*turnWrite)
 	l.sender.arrived(turn)
 	turn.came(turn.write.After(), false, *now)
-	m, _ = l.step(*now)
+	m, _ = l.step(*now, true)
 	if w := leases(t, m); w.lease.Kind != lease.Return {
 		t.Errorf("got the lease write %+v, want a return", w.lease)
 	}
@@ -197,11 +197,11 @@ func asleep(t *testing.T) (l *Lane, now *time.Time, corrects func(m message)) {
 	for range 3 {
 		ask()
 	}
-	m, _ := l.step(*now)
+	m, _ := l.step(*now, true)
 	w := leases(t, m)
 	l.sender.arrived(w)
 	w.came(w.write.After(), false, *now)
-	if m, _ = l.step(*now); m != nil || !l.held.holder.State().Serves() {
+	if m, _ = l.step(*now, true); m != nil || !l.held.holder.State().Serves() {
 		t.Fatalf("no lease is held: %v, message %+v", l.held.holder.State(), m)
 	}
 	*now = clocktest.At(wall+int64(8*time.Second), mono)
@@ -220,14 +220,14 @@ func TestALeaseIsReturnedAfterASleep(t *testing.T) {
 	l, now, corrects := asleep(t)
 	for i := range awsdb.JumpReplies {
 		l.lessee.recall()
-		m, _ := l.step(*now)
+		m, _ := l.step(*now, true)
 		if _, ok := m.(*read); !ok {
 			t.Fatalf("after %d replies: got the message %+v, want a read", i, m)
 		}
 		corrects(m)
 	}
 	l.lessee.recall()
-	m, _ := l.step(*now)
+	m, _ := l.step(*now, true)
 	if w := leases(t, m); w.lease.Kind != lease.Return {
 		t.Errorf("got the lease write %+v, want a return", w.lease)
 	}
@@ -240,7 +240,7 @@ func TestFewReadsCorrectTheClock(t *testing.T) {
 	reads := 0
 	for began := *now; now.Sub(began) < lasts; *now = now.Add(time.Millisecond) {
 		l.lessee.recall()
-		if m, _ := l.step(*now); m != nil {
+		if m, _ := l.step(*now, true); m != nil {
 			reads++
 			l.sender.arrived(m)
 			l.view.sent = *now
@@ -268,7 +268,7 @@ func TestACopyOfAThrottledLeaseWrite(t *testing.T) {
 			for range 3 {
 				ask()
 			}
-			m, _ := l.step(*now)
+			m, _ := l.step(*now, true)
 			f := leases(t, m)
 			f.conclude(reply{}, tt.err, *now)
 			if got := l.held.copied(&schema.Lease{Sequence: f.lease.Slot.Seq, Rate: 1}); got != tt.copied {
@@ -300,7 +300,7 @@ func TestALeaseIsOfTheShareOfTheShard(t *testing.T) {
 	for range 3 {
 		ask()
 	}
-	m, _ := l.step(*now)
+	m, _ := l.step(*now, true)
 	f := leases(t, m)
 	had, has := plan.At(&half, at).Tokens(0, at), plan.At(f.write.After(), at).Tokens(0, at)+f.lease.Draw[0]
 	if has < had-1 || l.held.level != half.Shard.Level {
@@ -332,7 +332,7 @@ func TestWhatIsDeniedIsDeniedWhileLimitsWait(t *testing.T) {
 			r.Site, r.Wait, r.At, r.Asks, r.Generation = &l.site, NewWait(1), testTime, true, 2
 			r.Deadline, r.Policy.None = now.Add(15*time.Millisecond), true
 			s.Send(r)
-			f, _ := l.step(*now)
+			f, _ := l.step(*now, true)
 			if over := r.state == over; over != tt.denied || r.Admitted {
 				t.Errorf("denied at once: %t, admitted %t, want %t; message %+v", over, r.Admitted, tt.denied, f)
 			}

@@ -23,6 +23,10 @@ func TestThePagesQuoteWhatIsTrue(t *testing.T) {
 			fmt.Sprintf("no message has had a reply for %d s", silence/time.Second),
 			fmt.Sprintf("beyond %d,%d requests owed", maxOwed/1000, maxOwed%1000),
 		},
+		"valkey.md": {
+			fmt.Sprintf("%d to %d,%03d messages, fewer once a round trip takes more than %s", leastBound, mostBound/1000, mostBound%1000, ms(longTrip)),
+			fmt.Sprintf("More than %d,%d takes that wait in one replica", maxOwed/1000, maxOwed%1000),
+		},
 		"configuration.md": {
 			fmt.Sprintf("no message has had a reply for %d s", silence/time.Second),
 			fmt.Sprintf("%d s without a reply to any message", silence/time.Second),

@@ -20,7 +20,7 @@ func (s *Lanes) unlock(l *Lane) {
 	}
 	if l.starts {
 		l.starts = false
-		s.run(l)
+		s.run(l, false)
 	}
 	if l.rings {
 		l.rings = false
@@ -29,13 +29,13 @@ func (s *Lanes) unlock(l *Lane) {
 	l.mu.Unlock()
 }
 
-// run has a goroutine step a lane.
-func (s *Lanes) run(l *Lane) {
+// run has a goroutine step a lane, which has a turn or asks for one.
+func (s *Lanes) run(l *Lane, turn bool) {
 	s.work.add()
 	s.cfg.Loop.Start(func() {
 		defer s.work.done()
 		s.gather(l)
-		s.pump(l)
+		s.pump(l, turn)
 	})
 }
 
@@ -54,7 +54,7 @@ func (s *Lanes) ring(l *Lane, at time.Time) {
 		}
 		l.mu.Unlock()
 		if due { // else an earlier one took its place
-			s.pump(l)
+			s.pump(l, false)
 		}
 	})
 }
@@ -76,18 +76,43 @@ func (s *Lanes) gather(l *Lane) {
 	}
 }
 
-// pump steps a lane and sends its messages, until there is none to send.
-func (s *Lanes) pump(l *Lane) {
-	for {
+// pump steps a lane and sends its messages, until there is none to send or the lane has to wait for a turn.
+func (s *Lanes) pump(l *Lane, turn bool) {
+	for ; ; turn = false {
 		l.mu.Lock()
-		m, left := l.step(s.cfg.Now())
+		turn = turn || s.enter(l)
+		m, left := l.step(s.cfg.Now(), turn)
 		s.unlock(l)
 		s.forward(l, left)
+		if m != nil {
+			s.carry(l, m)
+		}
+		if turn {
+			s.leave()
+		}
 		if m == nil {
 			return
 		}
-		s.carry(l, m)
 		s.gather(l)
+	}
+}
+
+// enter reports whether a lane has a turn now. Else it is run once it has one, which counts as work. The lane
+// is locked.
+func (s *Lanes) enter(l *Lane) bool {
+	turn, added := s.crowding.enter(l)
+	if added {
+		s.work.add()
+	}
+	return turn
+}
+
+// leave ends a turn, and runs the lanes that have the next ones.
+func (s *Lanes) leave() {
+	s.crowding.leave()
+	for l := s.crowding.next(); l != nil; l = s.crowding.next() {
+		s.run(l, true)
+		s.work.done()
 	}
 }
 

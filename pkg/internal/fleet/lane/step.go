@@ -1,15 +1,17 @@
 package lane
 
 import (
+	"slices"
 	"time"
 
 	"github.com/ratelimit/ratelimit/pkg/internal/fleet/schema"
 )
 
 // step decides the requests that can be decided. It returns the message to send and the
-// work for another shard, each nil for none. The lane is locked.
-func (l *Lane) step(now time.Time) (m message, left *departure) {
-	l.running = false
+// work for another shard, each nil for none. A lane without a turn sends nothing: it waits for one, and
+// is stepped then. The lane is locked.
+func (l *Lane) step(now time.Time, turn bool) (m message, left *departure) {
+	l.running = !turn
 	l.consult()
 	if l.host.stopped.Err() != nil { // no time wakes the lane any more
 		l.closer.stop(now)
@@ -34,7 +36,11 @@ func (l *Lane) step(now time.Time) (m message, left *departure) {
 		l.view.drift(now)
 		l.wake(now.Add(heldTick))
 	}
-	m = l.message(now)
+	if turn {
+		m = l.message(now)
+	} else if first := slices.IndexFunc(l.queue, func(r *Request) bool { return r.state == waiting }); first >= 0 {
+		l.wake(l.queue[first].expires)
+	}
 	l.queue = append(held, l.queue...)
 	return m, nil
 }

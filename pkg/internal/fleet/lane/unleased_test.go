@@ -27,7 +27,7 @@ func TestGroupCommitNeedsNoLease(t *testing.T) {
 	next := func(requests int) *write {
 		t.Helper()
 		*now = now.Add(Least)
-		m, _ := l.step(*now)
+		m, _ := l.step(*now, true)
 		w, ok := m.(*write)
 		if !ok || len(w.actors) != requests {
 			t.Fatalf("got the message %+v, want a write for %d requests", m, requests)
@@ -45,7 +45,7 @@ func TestGroupCommitNeedsNoLease(t *testing.T) {
 	for i := range waiting {
 		waiting[i] = ask()
 	}
-	if m, _ := l.step(*now); m != nil {
+	if m, _ := l.step(*now, true); m != nil {
 		t.Fatalf("got the message %+v beside the write that creates the item", m)
 	}
 	created := w.write.After()
@@ -67,7 +67,7 @@ func TestGroupCommitNeedsNoLease(t *testing.T) {
 	large := ofTokens(first.Limits, 1001)
 	large.Site, large.Wait, large.At = first.Site, NewWait(1), now.UnixMilli()
 	l.enter(large, *now)
-	if m, _ := l.step(*now); m != nil || large.state != over || large.Admitted {
+	if m, _ := l.step(*now, true); m != nil || large.state != over || large.Admitted {
 		t.Errorf("a request beyond the limit is %v, admitted: %t; message %+v", large.state, large.Admitted, m)
 	}
 	if l.held.holder != nil || len(l.queue)+len(l.out) > 0 {

@@ -44,6 +44,8 @@ type Config struct {
 	Leases bool
 	// Brief says that Client and Buckets know [awsdb.ChangesSince].
 	Brief bool
+	// Crowded says that the server does one thing after the other, see [engine.Config].
+	Crowded bool
 	// AuditRetention is how long audit events are kept; 0 = limiter.AuditRetention.
 	AuditRetention time.Duration
 	// PurgeWait is how long a purge of a namespace waits before it deletes, so that no replica
@@ -74,6 +76,6 @@ type Config struct {
 func (c *Config) engine(client awsdb.Client, namespace func(ctx context.Context, name string) (id string, err error)) engine.Config {
 	return engine.Config{
 		Client: client, Table: c.Table, Namespace: namespace, Attempt: c.Attempt, Budget: c.Budget, Idle: c.Idle, MaxLanes: c.MaxLanes,
-		ShardUnits: c.ShardUnits, Quiet: c.Quiet, Leases: c.Leases, Brief: c.Brief, Now: c.Now, Clock: c.Clock, Logger: c.Logger,
+		ShardUnits: c.ShardUnits, Quiet: c.Quiet, Leases: c.Leases, Brief: c.Brief, Crowded: c.Crowded, Now: c.Now, Clock: c.Clock, Logger: c.Logger,
 	}
 }

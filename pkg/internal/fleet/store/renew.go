@@ -38,7 +38,7 @@ func (s *Store) Renew(client awsdb.Client, generation uint64) {
 	s.healing.Store(h)
 	s.engine.Store(next)
 	s.past = old.Stats().After(s.past)
-	s.past.Owed, s.past.Lanes, s.past.Leases = 0, 0, 0
+	s.past.Owed, s.past.Waiting, s.past.Lanes, s.past.Leases = 0, 0, 0, 0
 	s.Forget(generation)
 	s.renewing.Go(func() { old.HandOver(next) })
 	s.renewing.Go(func() { h.run() })

@@ -1,0 +1,122 @@
+package lane
+
+import (
+	"container/list"
+	"sync"
+	"time"
+)
+
+const (
+	// firstBound is how many messages of a process may be under way at first. leastBound and mostBound limit
+	// what becomes of it.
+	firstBound, leastBound, mostBound = 64, 16, 1024
+	// longTrip is the round trip above which fewer messages are sent. It is most of a caller's default deadline.
+	longTrip = 20 * time.Millisecond
+	// widenPart is for which part of the bound there must be short round trips until it grows by one.
+	widenPart = 4
+	// oldestTurn is which of the turns goes to the lane that has waited longest.
+	oldestTurn = 4
+)
+
+// crowding bounds the messages under way, and has the lanes that wait for a turn to send one. A server that is
+// asked for more than it can do answers all late, and what is late is asked for again. The bound
+// falls by an eighth where round trips become long, and grows where they are short and lanes wait. Most turns go to the
+// lane that came last: its callers wait still. A lane with a lease comes before all others. A nil *crowding has no
+// bound. It is safe for concurrent use.
+type crowding struct {
+	mu       sync.Mutex
+	bound    int
+	running  int       // messages under way, and lanes that have a turn
+	short    int       // round trips since the bound changed
+	narrowed time.Time // when the bound fell last
+	turns    int       // that waiting lanes had
+	leased   list.List // of *Lane: those with a lease
+	others   list.List
+	waiting  map[*Lane]struct{} // all of both
+}
+
+// enter gives a lane a turn, if there is one now: leave must follow. Else it waits, and next will return it; added says
+// that it did not wait before. The lane is locked.
+func (c *crowding) enter(l *Lane) (turn, added bool) {
+	if c == nil {
+		return true, false
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.running < c.bound { // rule: messages above the bound wait
+		c.running++
+		return true, false
+	}
+	if _, waits := c.waiting[l]; waits {
+		return false, false
+	}
+	c.waiting[l] = struct{}{}
+	if l.held.listed {
+		c.leased.PushBack(l)
+	} else {
+		c.others.PushBack(l)
+	}
+	return false, true
+}
+
+// leave ends a turn.
+func (c *crowding) leave() {
+	if c == nil {
+		return
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.running--
+}
+
+// next gives a lane that waits a turn: leave must follow. nil = there is no lane, or no turn.
+func (c *crowding) next() *Lane {
+	if c == nil {
+		return nil
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if len(c.waiting) == 0 || c.running >= c.bound {
+		return nil
+	}
+	of, place := &c.others, c.others.Back() // rule: most turns go to the lane that came last
+	if c.turns++; c.turns%oldestTurn == 0 { // rule: each lane has a turn in the end
+		place = c.others.Front()
+	}
+	if first := c.leased.Front(); first != nil { // rule: a lane with a lease comes before others
+		of, place = &c.leased, first
+	}
+	l, _ := of.Remove(place).(*Lane)
+	delete(c.waiting, l)
+	c.running++
+	return l
+}
+
+// judge brings the bound up to date by the end of a message that took so long.
+func (c *crowding) judge(now time.Time, took time.Duration, answered bool) {
+	if c == nil {
+		return
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	switch {
+	case took > longTrip:
+		if now.Sub(c.narrowed) >= longTrip { // rule: long round trips at a time narrow the bound once
+			c.bound, c.short, c.narrowed = max(c.bound-c.bound/8, leastBound), 0, now
+		}
+	case answered && c.running >= c.bound: // rule: the bound grows where lanes wait
+		if c.short++; c.short*widenPart >= c.bound {
+			c.bound, c.short = min(c.bound+1, mostBound), 0
+		}
+	}
+}
+
+// waits returns how many lanes wait.
+func (c *crowding) waits() int {
+	if c == nil {
+		return 0
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return len(c.waiting)
+}
