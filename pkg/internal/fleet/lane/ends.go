@@ -267,7 +267,7 @@ func later(a, b time.Time) time.Time {
 func (l closer) expire(now time.Time) {
 	patient := l.host.crowding != nil && l.host.Counters.Owed.Load() <= maxOwed
 	expired := func(r *Request) bool {
-		return now.After(r.expires) && !(patient && r.state == owed) // rule: an owed request waits for a turn
+		return now.After(r.expires) && (!patient || r.state != owed) // rule: an owed request waits for a turn
 	}
 	if !slices.ContainsFunc(l.queue, expired) {
 		return
