@@ -6,6 +6,7 @@ import (
 	"slices"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -99,7 +100,7 @@ func (s *changingStore) Read(ctx context.Context, namespace string, refs []limit
 	return s.Store.Read(ctx, namespace, refs, records)
 }
 
-// Limits that were not read in time are no answer to an operator.
+// An operator waits for limits longer than a decision. Those that were not read in time are no answer.
 func TestEffectiveOfASlowStore(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newSlow(t)
@@ -109,7 +110,11 @@ func TestEffectiveOfASlowStore(t *testing.T) {
 			t.Fatal(err)
 		}
 		s.read = limiter.DefaultTimeout * 2
-		if got, err := l.Effective(t.Context(), t0, limiter.DefaultNamespace, "a", "m"); !errors.Is(err, limiter.ErrUnavailable) {
+		if got, err := l.Effective(t.Context(), t0, limiter.DefaultNamespace, "a", "m"); err != nil || len(got) != 1 || got[0].Source != limiter.SourceEntity {
+			t.Errorf("of a busy store: %+v, %v", got, err)
+		}
+		s.read = time.Hour
+		if got, err := l.Effective(t.Context(), t0, limiter.DefaultNamespace, "b", "m"); !errors.Is(err, limiter.ErrUnavailable) {
 			t.Errorf("got %+v, %v", got, err)
 		}
 	})

@@ -8,14 +8,17 @@ import (
 	"time"
 )
 
+// operatorPatience is how long an operator waits for a busy store at least, where a decision would be late.
+const operatorPatience = time.Second
+
 // Effective returns the limits of the ordinary bucket of an entity for a resource, by name, as decisions
 // merge them. It takes nothing, and reads no bucket. An entity or a resource that nothing is stored for
 // shows the limits of all others. Each change takes the place of the record of its ref, so that its effect is seen.
-// Effective fails with [ErrUnavailable] where the store does not answer in time.
+// Effective fails with [ErrUnavailable] where the store does not answer within a second, or the time of a decision where that is longer.
 func (l *Limiter) Effective(ctx context.Context, now time.Time, namespace, entity, resource string, changes ...Stored) ([]EffectiveLimit, error) {
 	if !l.local {
 		var cancel context.CancelFunc
-		ctx, cancel = context.WithTimeout(ctx, l.timeout)
+		ctx, cancel = context.WithTimeout(ctx, max(l.timeout, operatorPatience))
 		defer cancel()
 	}
 	req := &Request{Namespace: namespace, Takes: []Take{{Entity: entity, Resource: resource}}}

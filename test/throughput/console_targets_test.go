@@ -24,7 +24,9 @@ import (
 	rlsv3common "github.com/envoyproxy/go-control-plane/envoy/extensions/common/ratelimit/v3"
 	rlsv3 "github.com/envoyproxy/go-control-plane/envoy/service/ratelimit/v3"
 	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/credentials/insecure"
+	"google.golang.org/grpc/status"
 
 	"github.com/ratelimit/ratelimit/test/kit/benchtable"
 	"github.com/ratelimit/ratelimit/test/kit/valkeytest"
@@ -55,13 +57,15 @@ const (
 	descriptors = 4      // of a call: so many decisions
 	fleetRound  = 10 * time.Second
 	viewers     = 3 // consoles, one for each replica
+
+	answerTarget = 200 * time.Millisecond // of 95 % of the answers of a console
 )
 
 // TestBenchTargetsOfConsole measures a fleet with and without people who look at its console, in alternating
 // rounds. The processor time of a decision stands for the throughput: it is not disturbed by the clients, which
 // share the machine.
 func TestBenchTargetsOfConsole(t *testing.T) {
-	const mostP95, mostCost = 200 * time.Millisecond, 1.03
+	const mostCost = 1.03
 	f := startFleet(t)
 	f.fill(t)
 	f.round(t, nil)
@@ -85,8 +89,8 @@ func TestBenchTargetsOfConsole(t *testing.T) {
 	table.Add(benchtable.Row{
 		Name:     fmt.Sprintf("console, p95 of %d answers", len(all)),
 		Measured: fmt.Sprintf("%.1f ms, slowest %.0f ms (%d entities, %d replicas, %.0f decisions/s)", p95.Seconds()*1e3, all[len(all)-1].Seconds()*1e3, entities, replicas, benchtable.Median(rate[:])),
-		Target:   fmt.Sprintf("below %d ms", mostP95.Milliseconds()),
-		OK:       p95 < mostP95,
+		Target:   fmt.Sprintf("below %d ms", answerTarget.Milliseconds()),
+		OK:       p95 < answerTarget,
 	})
 	table.Add(benchtable.Row{
 		Name:     fmt.Sprintf("%d consoles, processor time of the replicas", viewers),
@@ -154,7 +158,7 @@ func (f *testFleet) fill(t *testing.T) {
 func key(i int) string { return "key/k-" + strconv.Itoa(i) }
 
 // ask makes a request to the administration of a replica, and returns how long it took: 0 where the context
-// is done before the answer.
+// is done soon, and before the answer.
 func (f *testFleet) ask(ctx context.Context, t *testing.T, replica int, method, path string, body any) time.Duration {
 	t.Helper()
 	var in io.Reader
@@ -179,8 +183,11 @@ func (f *testFleet) ask(ctx context.Context, t *testing.T, replica int, method, 
 		text, err = io.ReadAll(answer.Body)
 		_ = answer.Body.Close()
 	}
-	if ctx.Err() != nil {
+	switch took := time.Since(began); {
+	case ctx.Err() != nil && took < answerTarget:
 		return 0
+	case ctx.Err() != nil: // at least so long
+		return took
 	}
 	if err != nil {
 		t.Error(err)
@@ -238,7 +245,7 @@ func (f *testFleet) call(ctx context.Context, t *testing.T, c int, decided *atom
 			of(entry("api_key", name)), of(entry("api_key", name), entry("model", model)), of(entry("team", fmt.Sprint("t-", i%1000))), of(entry("model", model)),
 		}})
 		switch {
-		case ctx.Err() != nil: // the round is over
+		case ctx.Err() != nil, status.Code(err) == codes.DeadlineExceeded: // the round is over
 			return
 		case err != nil:
 			t.Error(err)
@@ -343,7 +350,7 @@ func pages() []page {
 			},
 		},
 		{opened: []question{{path: ns + "limits?size=100"}, {path: ns + "limits/file?size=100"}, {path: ns + "search?size=5&text=k-9"}}},
-		{opened: []question{{path: ns + "audit?size=100"}, {path: ns + "audit?size=100&action=create"}}},
+		{opened: []question{{path: ns + "audit?size=100"}, {path: ns + "audit?size=100&action=entity.put"}}},
 		{opened: []question{{path: "/v1/explain", body: map[string]any{"domain": "bench", "entries": []any{map[string]any{"key": "api_key", "value": "k-1"}}, "hits": 1}}}},
 	}
 }

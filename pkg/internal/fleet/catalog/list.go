@@ -31,7 +31,7 @@ func (c *Catalog) ListEntities(ctx context.Context, namespace string, f limiter.
 		if f.Parent != "" {
 			return []stage{{query: schema.QueryChildren(c.table.name, ns, f.Parent)}}
 		}
-		return partitions(c.table.name, ns, false)
+		return partitions(c.table.name, ns, schema.Entities)
 	}, func(s limiter.Stored) bool { return s.Record.Entity != nil })
 }
 
@@ -46,27 +46,22 @@ func (c *Catalog) ListLimits(ctx context.Context, namespace string, f limiter.Li
 		case f.Resource != "":
 			return []stage{{ref: limiter.ResourceLimitsRef(f.Resource)}, {query: schema.QueryCustomLimits(c.table.name, ns, f.Resource)}}
 		}
+		ofEntities := partitions(c.table.name, ns, schema.EntityLimits)
 		if f.Entities {
-			return partitions(c.table.name, ns, false)
+			return ofEntities
 		}
-		return everything(c.table.name, ns)
+		all := append([]stage{{ref: limiter.SystemLimitsRef()}}, partitions(c.table.name, ns, schema.ResourceLimits)...)
+		return append(all, ofEntities...)
 	}, func(s limiter.Stored) bool { return f.Selects(s.Ref) && s.Record.Stored() })
 }
 
-// ListDisabled implements limiter.Directory, as ListEntities does. It reads every record of the
-// namespace.
+// ListDisabled implements limiter.Directory, as ListEntities does.
 func (c *Catalog) ListDisabled(ctx context.Context, namespace string, p limiter.Page) (limiter.PageOf[limiter.Stored], error) {
-	return c.list(ctx, namespace, p, func(ns string) []stage { return everything(c.table.name, ns) }, func(s limiter.Stored) bool { return s.Record.Disabled })
+	return c.list(ctx, namespace, p, func(ns string) []stage { return []stage{{query: schema.QueryDisabled(c.table.name, ns)}} }, func(s limiter.Stored) bool { return s.Record.Disabled })
 }
 
 // lists makes the queries of lists.
 type lists struct{ *table }
-
-// everything is the stages of all records of a namespace of a table.
-func everything(table, ns string) []stage {
-	all := append([]stage{{ref: limiter.SystemLimitsRef()}}, partitions(table, ns, true)...)
-	return append(all, partitions(table, ns, false)...)
-}
 
 // Get implements limiter.Directory.
 func (c *Catalog) Get(ctx context.Context, namespace string, ref limiter.Ref) (limiter.Record, error) {
@@ -81,11 +76,11 @@ func (c *Catalog) Get(ctx context.Context, namespace string, ref limiter.Ref) (l
 	return stored[0].Record, nil
 }
 
-// partitions are the queries of all entities and their limits, or of the limits of resources.
-func partitions(table, ns string, resources bool) []stage {
+// partitions are the queries of all records of a kind.
+func partitions(table, ns string, kind schema.RecordKind) []stage {
 	all := make([]stage, schema.IndexPartitions)
 	for i := range all {
-		all[i].query = schema.QueryRecords(table, ns, resources, i)
+		all[i].query = schema.QueryRecords(table, ns, kind, i)
 	}
 	return all
 }

@@ -66,6 +66,21 @@ func accessPatterns(table string) []accessPattern {
 			inPartition(schema.IndexPartition(bucket.PK)),
 		},
 		{
+			"entities", schema.QueryRecords(table, ns, schema.Entities, schema.IndexPartition(ns+"/ENTITY#user-1")), "GSI4", begins,
+			map[string]string{"#pk": "GSI4PK", ":pk": fmt.Sprintf("%s#%d", ns, schema.IndexPartition(ns+"/ENTITY#user-1")), "#sk": "GSI4SK", ":sk": ns + "/ENTITY#"},
+			[]schema.Key{schema.EntityKey(ns, "user-1")},
+		},
+		{
+			"limits of entities", schema.QueryRecords(table, ns, schema.EntityLimits, schema.IndexPartition(ns+"/ENTITY#user-1")), "GSI4", begins,
+			map[string]string{"#pk": "GSI4PK", ":pk": fmt.Sprintf("%s#%d", ns, schema.IndexPartition(ns+"/ENTITY#user-1")), "#sk": "GSI4SK", ":sk": ns + "/LIMITS#"},
+			[]schema.Key{schema.EntityLimitsKey(ns, "user-1", "_default_"), schema.EntityLimitsKey(ns, "user-1", "gpt-4")},
+		},
+		{
+			"what is disabled", schema.QueryDisabled(table, ns), "GSI2", "#pk = :pk",
+			map[string]string{"#pk": "GSI2PK", ":pk": ns + "/DISABLED#"},
+			nil,
+		},
+		{
 			"audit events of a subject", schema.QueryAudit(table, ns, &user, "", ""), "", between,
 			map[string]string{"#pk": "PK", ":pk": ns + "/AUDIT#user-1", "#sk": "SK", ":first": "#AUDIT#", ":last": "#AUDIT#~"},
 			[]schema.Key{schema.AuditKey(ns, "user-1", limiter.AuditID(hour, 1))},

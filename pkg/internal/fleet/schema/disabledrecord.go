@@ -22,16 +22,17 @@ const (
 func DisabledItem(ns, entity string, rec limiter.Record, generation uint64) map[string]types.AttributeValue {
 	item := NewRecord(EntityKey(ns, entity), EntityIndexes(ns, entity, ""), limiter.EntityRef(entity))
 	item[AttrEntityVersion] = NumberAttribute(generation)
-	markDisabled(item, rec)
+	markDisabled(ns, item, rec)
 	return item
 }
 
-// markDisabled marks the record of a disabled subject.
-func markDisabled(item map[string]types.AttributeValue, rec limiter.Record) {
+// markDisabled marks the record of a disabled subject, so that a list of those finds it.
+func markDisabled(ns string, item map[string]types.AttributeValue, rec limiter.Record) {
 	if !rec.Disabled {
 		return
 	}
 	item[attrDisabled] = &types.AttributeValueMemberBOOL{Value: true}
+	item[AttrGSI2PK], item[AttrGSI2SK] = TextAttribute(disabledPK(ns)), item[AttrPK]
 	d := rec.Disabling
 	if d == nil {
 		return

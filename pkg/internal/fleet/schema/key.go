@@ -78,7 +78,9 @@ func (k Key) Attributes() map[string]types.AttributeValue {
 const (
 	entityPrefix   = "/ENTITY#"
 	resourcePrefix = "/RESOURCE#"
-	auditPrefix    = "/AUDIT#"
+	// entityLimitsPrefix is that of the limits of entities, in GSI4 alone: a list of them reads no entity.
+	entityLimitsPrefix = "/LIMITS#"
+	auditPrefix        = "/AUDIT#"
 )
 
 func entityPK(ns, entity string) string { return ns + entityPrefix + EscapeName(entity) }
@@ -204,6 +206,9 @@ func IndexPartition(s string) int {
 	return int(h.Sum32() % IndexPartitions)
 }
 
+// disabledPK returns the partition key in GSI2 of all that is disabled: that is little.
+func disabledPK(ns string) string { return ns + "/DISABLED#" }
+
 // EntityIndexes returns the index keys of an entity.
 func EntityIndexes(ns, entity, parent string) map[string]string {
 	keys := NamespaceIndex(ns, EntityKey(ns, entity))
@@ -217,6 +222,7 @@ func EntityIndexes(ns, entity, parent string) map[string]string {
 // EntityLimitsIndexes returns the index keys of an entity's own limits.
 func EntityLimitsIndexes(ns, entity, resource string) map[string]string {
 	keys := NamespaceIndex(ns, EntityLimitsKey(ns, entity, resource))
+	keys[AttrGSI4SK] = ns + entityLimitsPrefix + EscapeName(entity)
 	keys[AttrGSI3PK] = customLimitsPK(ns, resource)
 	keys[AttrGSI3SK] = EscapeName(entity)
 	return keys

@@ -219,16 +219,17 @@ func TestIndexKeysOfTheSchema(t *testing.T) {
 	for what, test := range map[string]struct{ got, want map[string]string }{
 		"root":   {EntityIndexes(ns, "org", ""), map[string]string{"GSI4SK": ns + "/ENTITY#org"}},
 		"child":  {EntityIndexes(ns, "key/1", "org"), map[string]string{"GSI1PK": ns + "/PARENT#org", "GSI1SK": "CHILD#key%2F1", "GSI4SK": ns + "/ENTITY#key%2F1"}},
-		"limits": {EntityLimitsIndexes(ns, "org", "gpt-4"), map[string]string{"GSI3PK": ns + "/ENTITY_CONFIG#gpt-4", "GSI3SK": "org", "GSI4SK": ns + "/ENTITY#org"}},
+		"limits": {EntityLimitsIndexes(ns, "org", "gpt-4"), map[string]string{"GSI3PK": ns + "/ENTITY_CONFIG#gpt-4", "GSI3SK": "org", "GSI4SK": ns + "/LIMITS#org"}},
 		"bucket": {BucketIndexes(ns, limiter.BucketKey{Entity: "org", Resource: "gpt-4", Variant: 1}, 2), map[string]string{
 			"GSI2SK": "BUCKET#org#0000000000000001#2", "GSI3PK": ns + "/ENTITY#org", "GSI3SK": "BUCKET#gpt-4#0000000000000001#2", "GSI4SK": ns + "/BUCKET#org#gpt-4#0000000000000001#2",
 		}},
 	} {
 		t.Run(what, func(t *testing.T) {
+			pk := strings.Replace(test.got[AttrGSI4SK], "/LIMITS#", "/ENTITY#", 1)
 			if _, found := test.got[AttrGSI2SK]; found {
-				wantPartition(t, test.got, AttrGSI2PK, ns+"/RESOURCE#gpt-4#", AttrGSI4SK)
+				wantPartition(t, test.got, AttrGSI2PK, ns+"/RESOURCE#gpt-4#", pk)
 			}
-			wantPartition(t, test.got, AttrGSI4PK, ns+"#", AttrGSI4SK)
+			wantPartition(t, test.got, AttrGSI4PK, ns+"#", pk)
 			if diff := cmp.Diff(test.want, test.got); diff != "" {
 				t.Errorf("(-want +got):\n%s", diff)
 			}
@@ -236,10 +237,10 @@ func TestIndexKeysOfTheSchema(t *testing.T) {
 	}
 }
 
-// wantPartition takes an attribute out of keys that ends in the partition by hash of another.
-func wantPartition(t *testing.T, keys map[string]string, attribute, prefix, by string) {
+// wantPartition takes an attribute out of keys that ends in the partition by hash of the key of the item.
+func wantPartition(t *testing.T, keys map[string]string, attribute, prefix, pk string) {
 	t.Helper()
-	if want := fmt.Sprint(prefix, IndexPartition(keys[by])); keys[attribute] != want {
+	if want := fmt.Sprint(prefix, IndexPartition(pk)); keys[attribute] != want {
 		t.Errorf("%s = %q, want %q", attribute, keys[attribute], want)
 	}
 	delete(keys, attribute)

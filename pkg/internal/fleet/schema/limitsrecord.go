@@ -36,7 +36,7 @@ func LimitsItem(ns string, ref limiter.Ref, rec limiter.Record, generation uint6
 	}
 	item := NewRecord(k, indexes, ref)
 	item[attrLimitsVersion] = NumberAttribute(generation)
-	markDisabled(item, rec)
+	markDisabled(ns, item, rec)
 	markAlone(item, rec.Alone)
 	markState(item, rec)
 	if rec.OnUnavailable != limiter.Unset {

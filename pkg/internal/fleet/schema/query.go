@@ -43,14 +43,25 @@ func QueryCustomLimits(table, ns, resource string) *dynamodb.QueryInput {
 	return query(table, IndexLimits, AttrGSI3PK, customLimitsPK(ns, resource), "", "")
 }
 
-// QueryRecords finds the entities and their limits, or the limits of resources, in one of
-// [IndexPartitions] parts of a namespace.
-func QueryRecords(table, ns string, resources bool, partition int) *dynamodb.QueryInput {
-	prefix := ns + entityPrefix
-	if resources {
-		prefix = ns + resourcePrefix
-	}
-	return query(table, IndexNamespace, AttrGSI4PK, EverythingPK(ns, partition), AttrGSI4SK, prefix)
+// RecordKind is a kind of records that are listed apart from all others.
+type RecordKind uint8
+
+// The kinds.
+const (
+	Entities RecordKind = iota
+	EntityLimits
+	ResourceLimits
+)
+
+// QueryRecords finds the records of a kind, in one of [IndexPartitions] parts of a namespace.
+func QueryRecords(table, ns string, kind RecordKind, partition int) *dynamodb.QueryInput {
+	prefix := [...]string{Entities: entityPrefix, EntityLimits: entityLimitsPrefix, ResourceLimits: resourcePrefix}[kind]
+	return query(table, IndexNamespace, AttrGSI4PK, EverythingPK(ns, partition), AttrGSI4SK, ns+prefix)
+}
+
+// QueryDisabled finds the records of what is disabled in a namespace.
+func QueryDisabled(table, ns string) *dynamodb.QueryInput {
+	return query(table, IndexResources, AttrGSI2PK, disabledPK(ns), "", "")
 }
 
 // QueryNamespace finds everything in a namespace, in one of [IndexPartitions] parts.

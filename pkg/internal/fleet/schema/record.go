@@ -57,6 +57,7 @@ func RefOfItem(table string, k Key, item map[string]types.AttributeValue) (limit
 		}
 		return inKey
 	}
+	ns, _, _ := strings.Cut(k.PK, "/")
 	_, first, _ := strings.Cut(k.PK, "#")
 	resource, limits := strings.CutPrefix(k.SK, skConfigPrefix)
 	var ref limiter.Ref
@@ -65,6 +66,8 @@ func RefOfItem(table string, k Key, item map[string]types.AttributeValue) (limit
 		ref = limiter.EntityLimitsRef(name(AttrEntity, first), name(AttrResource, resource))
 	case k.SK == skMeta:
 		ref = limiter.EntityRef(name(AttrEntity, first))
+	case k.PK == systemPK(ns):
+		ref = limiter.SystemLimitsRef()
 	default:
 		ref = limiter.ResourceLimitsRef(name(AttrResource, first))
 	}
@@ -125,7 +128,7 @@ func EntityItem(ns string, rec limiter.Record) map[string]types.AttributeValue {
 	item[AttrEntityVersion] = NumberAttribute(e.Version)
 	item[AttrCreatedAt] = NumberAttribute(e.CreatedAt.UnixMilli())
 	item[attrCascade] = &types.AttributeValueMemberBOOL{Value: e.Cascade}
-	markDisabled(item, rec)
+	markDisabled(ns, item, rec)
 	if e.Name != "" {
 		item[attrName] = TextAttribute(e.Name)
 	}

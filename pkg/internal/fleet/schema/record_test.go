@@ -134,7 +134,7 @@ func TestWrittenLimits(t *testing.T) {
 	want := record{
 		"PK": str(someNS + "/ENTITY#org%2Facme"), "SK": str("#CONFIG#k%FF"), "entity_id": str("org/acme"), "resource": &types.AttributeValueMemberB{Value: []byte("k\xff")},
 		"GSI3PK": str(someNS + "/ENTITY_CONFIG#k%FF"), "GSI3SK": str("org%2Facme"),
-		"GSI4PK": str(EverythingPK(someNS, IndexPartition(someNS+"/ENTITY#org%2Facme"))), "GSI4SK": str(someNS + "/ENTITY#org%2Facme"),
+		"GSI4PK": str(EverythingPK(someNS, IndexPartition(someNS+"/ENTITY#org%2Facme"))), "GSI4SK": str(someNS + "/LIMITS#org%2Facme"),
 		"config_version": num("42"), "l_tpm_cp": num("150"), "l_tpm_ra": num("100"), "l_tpm_rp": num("60"),
 		"l_rps_cp": num("5"), "l_rps_ra": num("5"), "l_rps_rp": num("1.5"), "l_rps_md": num("-1"), "l_rpd_un": boolean(true),
 		"b_tpm_day": num("7"), "b_tpm_month": num("9"),
