@@ -50,11 +50,15 @@ func breakerRules() []mutant {
 		},
 		{
 			name: "each lane has a turn in the end", file: "crowding.go", found: "TestLanesWaitForTurns",
-			without: "if c.turns++; false {",
+			without: "if oldest := c.others.Front(); oldest != nil && false {",
 		},
 		{
 			name: "a lane with a lease comes before others", file: "crowding.go", found: "TestLanesWaitForTurns",
 			without: "if first := c.leased.Front(); first != nil && c.others.Len() == 0 {",
+		},
+		{
+			name: "no lane waits for the turn of a server that does not answer", file: "step.go", found: "TestNoLaneWaitsForASilentServer",
+			without: "} else if false {",
 		},
 		{
 			name: "long round trips at a time narrow the bound once", file: "crowding.go", found: "TestBoundFollowsRoundTrips",

@@ -57,7 +57,9 @@ func (c *Catalog) ListLimits(ctx context.Context, namespace string, f limiter.Li
 
 // ListDisabled implements limiter.Directory, as ListEntities does.
 func (c *Catalog) ListDisabled(ctx context.Context, namespace string, p limiter.Page) (limiter.PageOf[limiter.Stored], error) {
-	return c.list(ctx, namespace, p, func(ns string) []stage { return []stage{{query: schema.QueryDisabled(c.table.name, ns)}} }, func(s limiter.Stored) bool { return s.Record.Disabled })
+	return c.list(ctx, namespace, p, func(ns string) []stage {
+		return []stage{{ref: limiter.SystemLimitsRef()}, {query: schema.QueryDisabled(c.table.name, ns)}}
+	}, func(s limiter.Stored) bool { return s.Record.Disabled })
 }
 
 // lists makes the queries of lists.

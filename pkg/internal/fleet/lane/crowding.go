@@ -10,8 +10,8 @@ const (
 	// firstBound is how many messages of a process may be under way at first. leastBound and mostBound limit
 	// what becomes of it.
 	firstBound, leastBound, mostBound = 64, 16, 1024
-	// longTrip is the round trip above which fewer messages are sent. It is most of a caller's default deadline.
-	longTrip = 20 * time.Millisecond
+	// longTrip is the round trip above which fewer messages are sent. It is two thirds of limiter.DefaultTimeout.
+	longTrip = 10 * time.Millisecond
 	// widenPart is for which part of the bound there must be short round trips until it grows by one.
 	widenPart = 4
 	// oldestTurn is which of the turns goes to the lane that has waited longest.
@@ -20,9 +20,9 @@ const (
 
 // crowding bounds the messages under way, and has the lanes that wait for a turn to send one. A server that is
 // asked for more than it can do answers all late, and what is late is asked for again. The bound
-// falls by an eighth where round trips become long, and grows where they are short and lanes wait. Most turns go to the
-// lane that came last: its callers wait still. A lane with a lease comes before all others. A nil *crowding has no
-// bound. It is safe for concurrent use.
+// falls by an eighth where round trips become long, and grows where they are short and lanes wait. One turn of four goes
+// to the lane without a lease that has waited longest. The others go to lanes with a lease, then to the lane that came
+// last: its callers wait still. A nil *crowding has no bound. It is safe for concurrent use.
 type crowding struct {
 	mu       sync.Mutex
 	bound    int
@@ -79,12 +79,13 @@ func (c *crowding) next() *Lane {
 	if len(c.waiting) == 0 || c.running >= c.bound {
 		return nil
 	}
-	of, place := &c.others, c.others.Back() // rule: most turns go to the lane that came last
-	if c.turns++; c.turns%oldestTurn == 0 { // rule: each lane has a turn in the end
-		place = c.others.Front()
-	}
+	of, place := &c.others, c.others.Back()      // rule: most turns go to the lane that came last
 	if first := c.leased.Front(); first != nil { // rule: a lane with a lease comes before others
 		of, place = &c.leased, first
+	}
+	c.turns++
+	if oldest := c.others.Front(); oldest != nil && (c.turns%oldestTurn == 0 || len(c.waiting) > maxOwed) { // rule: each lane has a turn in the end
+		of, place = &c.others, oldest
 	}
 	l, _ := of.Remove(place).(*Lane)
 	delete(c.waiting, l)
@@ -109,6 +110,16 @@ func (c *crowding) judge(now time.Time, took time.Duration, answered bool) {
 			c.bound, c.short = min(c.bound+1, mostBound), 0
 		}
 	}
+}
+
+// full reports whether a lane that comes now has to wait.
+func (c *crowding) full() bool {
+	if c == nil {
+		return false
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.running >= c.bound
 }
 
 // waits returns how many lanes wait.

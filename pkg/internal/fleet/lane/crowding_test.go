@@ -1,6 +1,7 @@
 package lane
 
 import (
+	"errors"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -50,6 +51,31 @@ func TestLanesWaitForTurns(t *testing.T) {
 	}
 	if turn, _ := c.enter(all[0]); !turn || c.waits() != 0 {
 		t.Errorf("a lane below the bound: turn %t, %d wait", turn, c.waits())
+	}
+}
+
+// Lanes with a lease leave a turn of four to the others. The lane that has waited longest has each turn where too many wait.
+func TestNoLaneWaitsForEver(t *testing.T) {
+	t.Parallel()
+	c, all := crowded(9)
+	for i, l := range all {
+		l.held.listed = i > 1
+		c.enter(l)
+	}
+	if got, want := c.order(all), []int{2, 3, 4, 0, 5, 6, 7, 1, 8}; !slices.Equal(got, want) {
+		t.Errorf("the order of turns is %v, want %v", got, want)
+	}
+	c, all = crowded(maxOwed + 3)
+	for _, l := range all {
+		c.enter(l)
+	}
+	var got []int
+	for range 5 {
+		c.leave()
+		got = append(got, slices.Index(all, c.next()))
+	}
+	if want := []int{0, 1, 2, 3, maxOwed + 2}; !slices.Equal(got, want) {
+		t.Errorf("of %d lanes those have turns: %v, want %v", len(all), got, want)
 	}
 }
 
@@ -165,5 +191,26 @@ func TestOwedRequestsWaitForATurn(t *testing.T) {
 	}
 	if b := m.carries(); b == nil || len(b.actors) != 1 || b.actors[0].state != sentOwed {
 		t.Errorf("with its turn the lane sends %+v, want a write for the owed request", m)
+	}
+}
+
+// Requests end at once where the server has not answered for a second: those that wait for a turn, and those that come.
+func TestNoLaneWaitsForASilentServer(t *testing.T) {
+	t.Parallel()
+	lanes, l, ask, now := fresh(t)
+	lanes.cfg.Budget = time.Hour
+	c, _ := crowded(0)
+	lanes.crowding = c
+	before := ask()
+	lanes.health.sent(*now, time.Second)
+	for range 20 {
+		*now = now.Add(silence / 10)
+		lanes.health.silent(*now)
+	}
+	if l.step(*now, false); before.state != over || !errors.Is(before.Err, errSilent) {
+		t.Errorf("a request that waited is %v, %v", before.state, before.Err)
+	}
+	if r := ask(); r.state != over || !errors.Is(r.Err, errSilent) {
+		t.Errorf("a request that comes is %v, %v", r.state, r.Err)
 	}
 }

@@ -38,6 +38,8 @@ func (l *Lane) step(now time.Time, turn bool) (m message, left *departure) {
 	}
 	if turn {
 		m = l.message(now)
+	} else if l.host.silent(now) { // rule: no lane waits for the turn of a server that does not answer
+		l.closer.refuse(errSilent, now)
 	} else if first := slices.IndexFunc(l.queue, func(r *Request) bool { return r.state == waiting }); first >= 0 {
 		l.wake(l.queue[first].expires)
 	}

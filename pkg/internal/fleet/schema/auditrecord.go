@@ -116,7 +116,7 @@ func nested(ref limiter.Ref, r limiter.Record, generation uint64) map[string]typ
 	default:
 		item = LimitsItem("", ref, r, generation)
 	}
-	for _, key := range []string{AttrPK, AttrSK, AttrGSI1PK, AttrGSI1SK, AttrGSI3PK, AttrGSI3SK, AttrGSI4PK, AttrGSI4SK} {
+	for _, key := range []string{AttrPK, AttrSK, AttrGSI1PK, AttrGSI1SK, AttrGSI2PK, AttrGSI2SK, AttrGSI3PK, AttrGSI3SK, AttrGSI4PK, AttrGSI4SK} {
 		delete(item, key)
 	}
 	return item

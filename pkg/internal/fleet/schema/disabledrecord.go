@@ -26,13 +26,16 @@ func DisabledItem(ns, entity string, rec limiter.Record, generation uint64) map[
 	return item
 }
 
-// markDisabled marks the record of a disabled subject, so that a list of those finds it.
+// markDisabled marks the record of a disabled subject. A list of those finds it, but for that of a namespace, which has a
+// key of its own.
 func markDisabled(ns string, item map[string]types.AttributeValue, rec limiter.Record) {
 	if !rec.Disabled {
 		return
 	}
 	item[attrDisabled] = &types.AttributeValueMemberBOOL{Value: true}
-	item[AttrGSI2PK], item[AttrGSI2SK] = TextAttribute(disabledPK(ns)), item[AttrPK]
+	if pk, _ := item[AttrPK].(*types.AttributeValueMemberS); pk.Value != systemPK(ns) {
+		item[AttrGSI2PK], item[AttrGSI2SK] = TextAttribute(disabledPK(ns)), pk
+	}
 	d := rec.Disabling
 	if d == nil {
 		return

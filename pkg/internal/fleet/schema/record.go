@@ -57,7 +57,6 @@ func RefOfItem(table string, k Key, item map[string]types.AttributeValue) (limit
 		}
 		return inKey
 	}
-	ns, _, _ := strings.Cut(k.PK, "/")
 	_, first, _ := strings.Cut(k.PK, "#")
 	resource, limits := strings.CutPrefix(k.SK, skConfigPrefix)
 	var ref limiter.Ref
@@ -66,8 +65,6 @@ func RefOfItem(table string, k Key, item map[string]types.AttributeValue) (limit
 		ref = limiter.EntityLimitsRef(name(AttrEntity, first), name(AttrResource, resource))
 	case k.SK == skMeta:
 		ref = limiter.EntityRef(name(AttrEntity, first))
-	case k.PK == systemPK(ns):
-		ref = limiter.SystemLimitsRef()
 	default:
 		ref = limiter.ResourceLimitsRef(name(AttrResource, first))
 	}
