@@ -28,5 +28,5 @@ draw() { # PICTURE WIDTH,HEIGHT
     "file://$PWD/draw/page.html#prometheus=http://127.0.0.1:18490&from=$began&to=$ended" 2>>chromium.log
   if command -v pngquant >/dev/null; then pngquant --force --output "$1" 128 "$1"; fi # a third of the size
 }
-draw "$picture" 1600,2580
+draw "$picture" 1600,2865
 draw "$overview" 1600,560

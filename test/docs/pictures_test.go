@@ -12,10 +12,12 @@ import (
 // update has the file rewritten after pictures were taken.
 var update = flag.Bool("update", false, "write docs/pictures.txt")
 
-// The pictures of the console are of the console as it is.
+// The pictures of the console and of the dashboard are of those as they are.
 func TestPictures(t *testing.T) {
-	const pattern = "pkg/admin/console/*"
-	want := fmt.Sprintf("console.png shows %s, whose SHA-256 is %x\n", pattern, digest(t, pattern))
+	want := ""
+	for _, of := range [...]struct{ picture, pattern string }{{"console.png", "pkg/admin/console/*"}, {"dashboard.png", "deploy/grafana/*"}} {
+		want += fmt.Sprintf("%s shows %s, whose SHA-256 is %x\n", of.picture, of.pattern, digest(t, of.pattern))
+	}
 	path := filepath.Join("..", "..", "docs", "pictures.txt")
 	if *update {
 		if err := os.WriteFile(path, []byte(want), 0o600); err != nil {
