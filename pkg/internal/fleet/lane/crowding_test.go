@@ -69,12 +69,12 @@ func TestNoLaneWaitsForEver(t *testing.T) {
 	for _, l := range all {
 		c.enter(l)
 	}
-	var got []int
-	for range 5 {
+	var got [5]int
+	for i := range got {
 		c.leave()
-		got = append(got, slices.Index(all, c.next()))
+		got[i] = slices.Index(all, c.next())
 	}
-	if want := []int{0, 1, 2, 3, maxOwed + 2}; !slices.Equal(got, want) {
+	if want := [...]int{0, 1, 2, 3, maxOwed + 2}; got != want {
 		t.Errorf("of %d lanes those have turns: %v, want %v", len(all), got, want)
 	}
 }
