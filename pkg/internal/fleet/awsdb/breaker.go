@@ -52,10 +52,11 @@ const (
 // ErrOutage is of calls that are not made because of an outage.
 var ErrOutage = errors.New("the store is marked unavailable")
 
-// ErrPaced is of calls that are not made because DynamoDB has only just begun to answer, or has enough to do.
-// They may be made again soon, as those that it throttles.
-var ErrPaced = errors.New("the store is slow or only just answers again, and few calls at a time are made")
+// ErrPaced is of calls that are not made because DynamoDB has only just begun to answer. They
+// may be made again soon, as those that it throttles.
+var ErrPaced = errors.New("the store answers again, and few calls at a time are made")
 
+// errPaced is the error of such a call.
 var errPaced = fmt.Errorf("%w: %w", limiter.ErrUnavailable, ErrPaced)
 
 // outageError is the error of a call that is not made because of an outage. Thousands of calls a second may
