@@ -50,17 +50,29 @@ func shareRules() []mutant {
 			without: "if p.taken+n > p.most {",
 		},
 		{
+			name: "no request is passed beyond its deadline", file: "group.go", found: "TestNoRequestIsPassedBeyondItsDeadline",
+			without: "case (beyond || r.passed) && g.deny(r, limit):",
+		},
+		{
+			name: "no request is tried beyond its deadline", file: "group.go", found: "TestNoRequestIsTriedBeyondItsDeadline",
+			without: "return g.share.Short(r.Request, false && tried)",
+		},
+		{
+			name: "a lane alone denies in time", file: "group.go", found: "TestALaneAloneDeniesInTime",
+			without: "case !denied || g.share.Alone() && !g.sure():",
+		},
+		{
 			name: "the refill of a round trip belongs to the others", file: "share.go", found: "TestShareLeavesMargin",
 			without: "p.most = max(there-(replicas-1)*flying, 0) / replicas",
 		},
 	}), in("lane", []mutant{
 		{
 			name: "many replicas write more slowly", file: "pacing_pace.go", found: "TestPaceOfTenReplicas",
-			without: "at = p.sent.Add(max(Least, p.RoundTrip()/2))",
+			without: "return max(Least, p.RoundTrip()/2)",
 		},
 		{
 			name: "a slow table is sent two writes at a time", file: "pacing_pace.go", found: "TestPaceOfASlowTable",
-			rule: "many replicas write more slowly", without: "at = p.sent.Add(max(Least, each))",
+			rule: "many replicas write more slowly", without: "return max(Least, each)",
 		},
 		{
 			name: "a slow table has longer for a reply", file: "pacing_pace.go", found: "TestPaceOfASlowTable",

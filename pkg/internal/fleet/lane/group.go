@@ -128,7 +128,7 @@ func (g *group) include(r *Request) {
 		case limit == "":
 			g.apply(r)
 			return
-		case (beyond || r.passed) && g.deny(r, limit):
+		case (beyond || r.passed || g.late(r, g.by.pace.Pause(len(g.by.out)+1, g.by.replicas(g.now)))) && g.deny(r, limit): // rule: no request is passed beyond its deadline
 			return
 		}
 		r.passed = true
@@ -158,7 +158,8 @@ func (g *group) short(r *Request) (limit string, beyond bool) {
 	if r.state == owed {
 		return "", false
 	}
-	return g.share.Short(r.Request)
+	tried := g.by.view.asked > r.asked
+	return g.share.Short(r.Request, tried && g.late(r, 0)) // rule: no request is tried beyond its deadline
 }
 
 // books reports whether a charge or a refund of the lane is under way. Another one has to wait
@@ -196,7 +197,7 @@ func (g *group) answer(r *Request) bool {
 	switch {
 	case own == 0 || g.first():
 	case g.alone(r, confirmed):
-	case !denied || g.share.Alone() && !g.sure():
+	case !denied || g.share.Alone() && !g.late(r, 0) && !g.sure(): // rule: a lane alone denies in time
 		return false
 	default:
 		g.stage.Weigh(r.Request)
@@ -254,6 +255,11 @@ func (g *group) deny(r *Request, limit string) bool {
 	Exceed(r.Request, limit, g.share.Left(limit))
 	g.by.closer.byCentre(r)
 	return true
+}
+
+// late reports whether the reply of a write that leaves after a pause may come after a request's deadline.
+func (g *group) late(r *Request, pause time.Duration) bool {
+	return r.patience(g.now.Add(pause)) < outlivedTrips*g.by.pace.RoundTrip()
 }
 
 // giveBack adds to the bare state the tokens that the group gives back, and those that writes

@@ -51,12 +51,15 @@ func (l *keeper) tidy(now time.Time) (m message, waits bool) {
 	case now.Before(t.rest):
 		l.wake(t.rest)
 		return nil, false
+	case moving && !t.made:
+		return l.make(now), false
 	case len(l.out) > 0:
 		return nil, true
 	case (moving || len(t.todo) == 0 || t.todo[0].TaskKind != Look) && l.turner.turnDue(true, now):
 		return l.turner.turn(now), true
 	case moving:
-		return l.finish(now), true
+		w, err := plan.Clear(v.state, l.sender.cost())
+		return l.reshape(w, err, func() {}, now), true
 	case len(t.todo) > 0:
 		next := t.todo[0]
 		t.todo = t.todo[1:]
@@ -73,20 +76,24 @@ func (l *keeper) lately(now time.Time) int64 {
 	return max(l.view.now, l.view.state.Time(), l.host.cfg.Clock.Correct(l.host.cfg.Clock.Steady(now)).UnixMilli())
 }
 
-// finish makes the other half of a split, and then notes that it is there.
-func (l *keeper) finish(now time.Time) message {
+// make returns the message that makes the other half of a split, nil while one is under way. Other
+// writes of the item go on: the half is what it was at the split.
+func (l *keeper) make(now time.Time) message {
 	v := l.view
-	if l.tasks.made {
-		w, err := plan.Clear(v.state, l.sender.cost())
-		return l.reshape(w, err, func() {}, now)
-	}
-	if now.Sub(v.sent) > makeView || now.Round(0).Sub(v.sent.Round(0)) > makeView {
+	switch {
+	case l.tasks.making:
+		return nil
+	case now.Sub(v.sent) > makeView || now.Round(0).Sub(v.sent.Round(0)) > makeView:
+		if len(l.out) > 0 { // its reply is a newer state
+			return nil
+		}
 		return l.sender.read(now)
 	}
 	made, err := plan.Make(v.state)
 	if err != nil {
 		return nil
 	}
+	l.tasks.making = true
 	item := schema.NewBucketItem(l.site.Namespace, l.site.Bucket, made.Shard.Index)
 	return l.sender.launch(&making{by: l, in: plan.PutMade(l.host.cfg.Table, made, item), epoch: made.Shard.Epoch}, now)
 }
@@ -193,6 +200,7 @@ func (m *making) send(ctx context.Context) (reply, error) { return m.by.put(ctx,
 func (m *making) conclude(got reply, err error, now time.Time) (again bool) {
 	l := m.by
 	l.sender.arrived(m)
+	l.tasks.making = false
 	if err == nil && got.refused {
 		other := l.view.state.Shard.Other()
 		there, unreadable := schema.ParseBucket(l.host.cfg.Table, l.site.Key(other.Index), got.item, nil)

@@ -78,16 +78,24 @@ func (p *Pace) RoundTrip() time.Duration {
 // takes longer than callers wait, more writes under way would answer none of them sooner: there
 // are two, mostly.
 func (p *Pace) Next(flights, replicas int) time.Time {
-	each := time.Duration(replicas) * Each
-	at := time.Time{}
-	switch {
-	case flights > 0:
-		at = p.sent.Add(max(Least, each, p.RoundTrip()/2)) // rule: many replicas write more slowly
-	case replicas > 1:
-		at = p.sent.Add(each)
+	at := p.sent.Add(p.Pause(flights, replicas))
+	if flights == 0 && replicas <= 1 {
+		at = time.Time{}
 	}
 	if p.rest.After(at) {
 		at = p.rest
 	}
 	return at
+}
+
+// Pause returns the time between two writes, with that many messages under way and replicas of the item.
+func (p *Pace) Pause(flights, replicas int) time.Duration {
+	each := time.Duration(replicas) * Each
+	switch {
+	case flights > 0:
+		return max(Least, each, p.RoundTrip()/2) // rule: many replicas write more slowly
+	case replicas > 1:
+		return each
+	}
+	return 0
 }

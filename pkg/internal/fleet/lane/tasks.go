@@ -41,6 +41,7 @@ type tasks struct {
 	todo   []task
 	rest   time.Time // nothing is done before
 	looked time.Time // the item is not read for them before
-	made   bool      // the other half of the last split is there
+	making bool      // its other half is being made
+	made   bool      // that half is there
 	load   Load
 }
