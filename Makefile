@@ -95,16 +95,15 @@ images: ## Build the image for each platform of a release, and keep none
 PURE := internal/awscmd/migration internal/command pkg/api pkg/tokenbucket \
 	test/kit/benchtable test/kit/clocktest test/kit/pagetest test/kit/quoted test/kit/windows
 # The same, with simulations of a fleet.
-SIMULATED := $(addprefix pkg/internal/fleet/,fleetsim lease plan schema)
-# Tests of the store on DynamoDB Local, which has a process for each of them: it is slow where
-# tests of several packages share it.
-FLEET := pkg/dynamo $(addprefix pkg/internal/fleet/,awsdb catalog engine lane)
+SIMULATED := $(addprefix pkg/internal/fleet/,fleetsim lease plan schema comparison)
 # Tests of built programs, of which the race detector sees only the test.
 OUTSIDE := test/bounds test/docs test/migrate test/operate test/reload
-# Files of tests that the build with the race detector leaves out. make test-plain runs each
-# test that they name: their own ones, and those that their constants make larger.
-NORACE = $(shell grep -rl --include='*_test.go' '^//go:build !race' internal pkg)
-LARGER = $(filter-out $(PURE) $(SIMULATED) pkg/internal/fleet/comparison,$(patsubst %/,%,$(sort $(dir $(NORACE)))))
+# Tests that take all processors, or that build the program in another way.
+APART := test/durable test/envoytest test/fleet
+# $(call packages,DIRS) lists all packages but those.
+packages = $$($(GO) list ./... | grep -vxF "$$(printf '$(MODULE)/%s\n' $(1))")
+# Files that make some tests larger, or have tests of their own, which make test-long runs by their names.
+LONG = $(shell grep -rl --include='*_test.go' '^//go:build long' internal pkg)
 
 # make lint runs every check of go vet, which would read all dependencies here once more for
 # each build. Tests of programs, and those that read files of other modules, are never taken from
@@ -114,39 +113,48 @@ LARGER = $(filter-out $(PURE) $(SIMULATED) pkg/internal/fleet/comparison,$(patsu
 gotest = $(GO) tool -modfile=$(CURDIR)/tools/gotestsum/go.mod gotestsum --format=pkgname --hide-summary=skipped \
 	--rerun-fails=$(RERUNS) --rerun-fails-max-failures=5 --packages="$(2)" -- -vet=off $(1)
 
-# All tests start programs that are built once, and share one DynamoDB Local. Simulations have
-# a lower priority: other load changes nothing in simulated time, and so they disturb no test
-# that waits for time.
+# Programs of tests are built once. Each package has a DynamoDB Local of its own: it is slow where
+# tests of several packages share it. Simulations have a lower priority: other load changes nothing in
+# simulated time, and so they disturb no test that waits for time.
 .PHONY: test
-test: $(ENVOY) $(DYNAMODB) $(AWSTOOLS) $(ZAELIMITER) $(CHROMIUM) $(CONSOLE) $(VALKEY) ## Run every test of the program, also with the race detector, a real Envoy, DynamoDB Local and Valkey or Redis, which it installs itself
-	@GO="$(GO)" bash scripts/programs.sh $(GO) run ./test/kit/dynamolocal $(MAKE) --no-print-directory -j 2 -O test-simulated test-fleet
+test: $(DYNAMODB) $(AWSTOOLS) $(ZAELIMITER) $(VALKEY) ## Run the tests of each package in six minutes, on real DynamoDB Local and Valkey or Redis, which it installs itself
+	@GO="$(GO)" RATELIMIT_DYNAMODB= bash scripts/programs.sh $(MAKE) --no-print-directory -j 2 -O test-packages test-simulated
 
-.PHONY: test-race test-race-fleet test-plain test-outside test-simulated test-envoy test-manifests test-console test-fleet
-# Tests without the race detector hold calls to deadlines: each package has a DynamoDB Local of its own.
+# Its tests start programs that are built once, and share one DynamoDB Local where that is fast enough.
+.PHONY: test-full
+test-full: $(ENVOY) $(DYNAMODB) $(AWSTOOLS) $(ZAELIMITER) $(CHROMIUM) $(CONSOLE) $(VALKEY) ## Run all other tests: with the race detector, the long forms, a real Envoy, a browser, the charts, the guides, a fleet that is killed
+	@GO="$(GO)" bash scripts/programs.sh $(GO) run ./test/kit/dynamolocal $(MAKE) --no-print-directory -j 2 -O test-fleet
+
+.PHONY: test-packages test-simulated test-race test-race-fleet test-long test-outside test-envoy test-manifests test-console test-fleet
+test-packages:
+	$(call gotest,-p 3 -timeout 15m,$(call packages,$(SIMULATED) $(OUTSIDE) $(APART)))
+
+test-simulated:
+	nice -n 5 $(call gotest,-p 1 -timeout 15m,$(addprefix ./,$(SIMULATED)))
+
+# Tests of the store on DynamoDB Local, which has a process for each of them.
+FLEET := pkg/dynamo $(addprefix pkg/internal/fleet/,awsdb catalog engine lane)
+
 test-race:
-	$(call gotest,-race -p 2 -timeout 25m,$$($(GO) list ./... | grep -vxF "$$(printf '$(MODULE)/%s\n' $(PURE) $(SIMULATED) $(OUTSIDE) $(FLEET) test/durable test/envoytest test/fleet)"))
+	$(call gotest,-race -p 2 -timeout 25m,$(call packages,$(PURE) $(filter-out %/comparison,$(SIMULATED)) $(OUTSIDE) $(APART) $(FLEET)))
 
 test-race-fleet:
 	RATELIMIT_DYNAMODB= $(call gotest,-race -p 2 -timeout 25m,$(addprefix ./,$(FLEET)))
 
-test-plain:
-	$(call gotest,-timeout 9m,$(addprefix ./,$(PURE)))
-	RATELIMIT_DYNAMODB= $(call gotest,-timeout 15m -run "^($$(grep -ohE '\<Test[A-Z]\w+' $(NORACE) | sort -u | paste -sd '|'))$$",$(addprefix ./,$(LARGER)))
+test-long:
+	RATELIMIT_DYNAMODB= $(call gotest,-tags long -timeout 15m -run "^($$(grep -ohE '\<Test[A-Z]\w+' $(LONG) | sort -u | paste -sd '|'))$$",$(addprefix ./,$(patsubst %/,%,$(sort $(dir $(LONG))))))
 
-test-simulated:
-	nice -n 5 $(call gotest,-timeout 20m,$(addprefix ./,$(SIMULATED)) ./pkg/internal/fleet/comparison)
-
-test-outside: $(DYNAMODB) $(ZAELIMITER)
+test-outside:
 	$(call gotest,-count=1 -p 2 -timeout 9m,$(addprefix ./,$(OUTSIDE)))
 
 # Of a service with the race detector, which it builds.
-test-envoy: $(ENVOY) $(DYNAMODB)
+test-envoy:
 	RATELIMIT_PROGRAM= $(call gotest,-count=1 -race -timeout 9m,./test/envoytest)
 
-test-console: $(CHROMIUM) $(CONSOLE) $(DYNAMODB) $(VALKEY)
+test-console:
 	cd test/console && $(call gotest,-count=1 -timeout 9m,./...)
 
-test-manifests: $(ENVOY) $(DYNAMODB) $(VALKEY)
+test-manifests:
 	cd test/istio && $(call gotest,-count=1 -timeout 9m,./...)
 	cd test/envoygateway && $(call gotest,-count=1 -timeout 9m,./...)
 	cd test/chart && $(call gotest,-count=1 -timeout 9m,./...)
@@ -154,9 +162,9 @@ test-manifests: $(ENVOY) $(DYNAMODB) $(VALKEY)
 	cd test/reference && $(call gotest,-count=1 -timeout 9m,./...)
 
 # Tests of a fleet take all processors, for as many decisions as they can get, and those of
-# crashes hold a stop to its seconds. They run after all but simulations. Each has a DynamoDB
+# crashes hold a stop to its seconds. They run after all others. Each has a DynamoDB
 # Local of its own: tables of others would make it slow.
-test-fleet: test-race test-race-fleet test-plain test-outside test-envoy test-console test-manifests
+test-fleet: test-race test-race-fleet test-long test-outside test-envoy test-console test-manifests
 	$(call gotest,-count=1 -timeout 9m,./test/durable)
 	RATELIMIT_DYNAMODB= $(call gotest,-count=1 -timeout 25m,./test/fleet)
 

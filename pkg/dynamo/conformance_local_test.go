@@ -12,12 +12,9 @@ import (
 	"github.com/ratelimit/ratelimit/test/kit/dynamotest"
 )
 
-// Every step of a random case costs round trips here; the store in memory runs more of them.
-const localRapidChecks = 25
-
 func TestConformanceOnDynamoDBLocal(t *testing.T) {
 	client := dynamotest.Start(t).Client(t)
-	rapidChecks(t, localRapidChecks)
+	rapidChecks(t, localCases)
 	storetest.Run(t, func(t *testing.T) limiter.Store { return onLocal(t, client) })
 }
 

@@ -1,23 +1,15 @@
-//go:build !race
+//go:build !long
 
 package dynamo_test
 
-// The tests of this package are this large without the race detector.
+// The sizes of the tests of this package in make test and with the race detector.
 const (
-	// faultyRounds is how often TestShardsUnderFaults splits and merges a bucket amid faults.
-	faultyRounds = 3
-	// renamedBuckets is how many random buckets TestABucketNeverBricks puts under other limits.
-	renamedBuckets = 100
-	// rememberedBuckets is how many buckets the store of TestIdleBucketsLeaveMemory remembers.
-	rememberedBuckets = 1 << 12
-	// loadPause is how long each caller of TestResetsUnderLoad, TestTopUpsUnderLoad and
-	// TestResetBesideADeadHolder waits between two calls, as a multiple of about 2 ms.
-	loadPause = 1
-	// stallStep: TestAStallIsNoOutage has one of so many stalls.
-	stallStep = 1
-	// editStep: TestRecordsEditedByHand has one of so many edits.
-	editStep = 1
-	// randomCases is how many cases each random test of TestConformanceInMemory and
-	// TestConformanceWithLeases has.
-	randomCases = 100
+	faultyRounds      = 1
+	renamedBuckets    = 25
+	rememberedBuckets = 1 << 10
+	loadPause         = 3
+	stallStep         = 3
+	editStep          = 7
+	randomCases       = 20
+	localCases        = 3
 )

@@ -1,6 +1,6 @@
-//go:build !race && !torture
+//go:build !long && !torture
 
 package embedded
 
-// crashSeeds is the number of runs of TestCrashes.
-const crashSeeds = 40
+// crashSeeds is the number of runs of TestCrashes in make test and with the race detector.
+const crashSeeds = 15

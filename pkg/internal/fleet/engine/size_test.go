@@ -1,6 +1,6 @@
-//go:build !race
+//go:build !long
 
 package engine_test
 
-// stopStep: TestUsageOfReplicasThatStopInAStall has one of so many stalls.
-const stopStep = 1
+// stopStep is larger in make test and with the race detector.
+const stopStep = 3

@@ -1,4 +1,4 @@
-//go:build !race
+//go:build long
 
 package catalog
 
@@ -9,8 +9,8 @@ import (
 	"github.com/ratelimit/ratelimit/test/kit/dynamotest"
 )
 
-// TestControlOnDynamoDB is TestControl on the indexes of DynamoDB Local. make test runs it
-// without the race detector: most of its time are round trips.
+// TestControlOnDynamoDB is TestControl on the indexes of DynamoDB Local. Most of its time are round
+// trips.
 func TestControlOnDynamoDB(t *testing.T) {
 	client := dynamotest.Start(t).Client(t)
 	storetest.RunControl(t, func(t *testing.T) storetest.ControlStore { return newCatalogOnly(t, client) })

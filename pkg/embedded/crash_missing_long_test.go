@@ -1,4 +1,4 @@
-//go:build !race
+//go:build long
 
 package embedded
 
@@ -8,7 +8,7 @@ import (
 )
 
 // TestMissingRulesAreFound removes one rule at a time. A crash test that passes without a rule does
-// not test it. With the race detector the test would show no more.
+// not test it.
 func TestMissingRulesAreFound(t *testing.T) {
 	with := func(change func(*ways)) ways {
 		w := asTheyAre()
