@@ -18,6 +18,12 @@ const (
 	oldestTurn = 4
 )
 
+// waiter is a lane that waits for a turn.
+type waiter interface {
+	// leased reports whether it has a lease.
+	leased() bool
+}
+
 // crowding bounds the messages under way, and has the lanes that wait for a turn to send one. A server that is
 // asked for more than it can do answers all late, and what is late is asked for again. The bound
 // falls by an eighth where round trips become long, and grows where they are short and lanes wait. One turn of four goes
@@ -30,14 +36,14 @@ type crowding struct {
 	short    int       // round trips since the bound changed
 	narrowed time.Time // when the bound fell last
 	turns    int       // that waiting lanes had
-	leased   list.List // of *Lane: those with a lease
+	leased   list.List // of waiter: those with a lease
 	others   list.List
-	waiting  map[*Lane]struct{} // all of both
+	waiting  map[waiter]struct{} // all of both
 }
 
 // enter gives a lane a turn, if there is one now: leave must follow. Else it waits, and next will return it; added says
 // that it did not wait before. The lane is locked.
-func (c *crowding) enter(l *Lane) (turn, added bool) {
+func (c *crowding) enter(l waiter) (turn, added bool) {
 	if c == nil {
 		return true, false
 	}
@@ -51,7 +57,7 @@ func (c *crowding) enter(l *Lane) (turn, added bool) {
 		return false, false
 	}
 	c.waiting[l] = struct{}{}
-	if l.held.listed {
+	if l.leased() {
 		c.leased.PushBack(l)
 	} else {
 		c.others.PushBack(l)
@@ -70,7 +76,7 @@ func (c *crowding) leave() {
 }
 
 // next gives a lane that waits a turn: leave must follow. nil = there is no lane, or no turn.
-func (c *crowding) next() *Lane {
+func (c *crowding) next() waiter {
 	if c == nil {
 		return nil
 	}
@@ -87,7 +93,7 @@ func (c *crowding) next() *Lane {
 	if oldest := c.others.Front(); oldest != nil && (c.turns%oldestTurn == 0 || len(c.waiting) > maxOwed) { // rule: each lane has a turn in the end
 		of, place = &c.others, oldest
 	}
-	l, _ := of.Remove(place).(*Lane)
+	l, _ := of.Remove(place).(waiter)
 	delete(c.waiting, l)
 	c.running++
 	return l

@@ -12,7 +12,7 @@ import (
 
 // crowded returns a full bound of turns, and lanes.
 func crowded(lanes int) (*crowding, []*Lane) {
-	c := &crowding{bound: leastBound, running: leastBound, waiting: make(map[*Lane]struct{})}
+	c := &crowding{bound: leastBound, running: leastBound, waiting: make(map[waiter]struct{})}
 	all := make([]*Lane, lanes)
 	for i := range all {
 		all[i] = new(Lane)
@@ -24,8 +24,8 @@ func crowded(lanes int) (*crowding, []*Lane) {
 func (c *crowding) order(all []*Lane) (turns []int) {
 	for {
 		c.leave()
-		l := c.next()
-		if l == nil {
+		l, waits := c.next().(*Lane)
+		if !waits {
 			return turns
 		}
 		turns = append(turns, slices.Index(all, l))
@@ -72,7 +72,8 @@ func TestNoLaneWaitsForEver(t *testing.T) {
 	var got [5]int
 	for i := range got {
 		c.leave()
-		got[i] = slices.Index(all, c.next())
+		l, _ := c.next().(*Lane)
+		got[i] = slices.Index(all, l)
 	}
 	if want := [...]int{0, 1, 2, 3, maxOwed + 2}; got != want {
 		t.Errorf("of %d lanes those have turns: %v, want %v", len(all), got, want)
@@ -119,7 +120,7 @@ func TestServerIsAskedForMoreThanItCanDo(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		const each, lasts = time.Millisecond, time.Minute
-		c := &crowding{bound: firstBound, waiting: make(map[*Lane]struct{})}
+		c := &crowding{bound: firstBound, waiting: make(map[waiter]struct{})}
 		var mu sync.Mutex
 		var free time.Time // when the server has done what it was sent
 		var done, slow atomic.Int64

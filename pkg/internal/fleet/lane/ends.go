@@ -186,8 +186,6 @@ const (
 	// owedPatience is how long an owed request is tried again, about every owedPause.
 	owedPatience = time.Minute
 	owedPause    = time.Second
-	// maxOwed is how many owed requests a process keeps at most.
-	maxOwed = 1 << 16
 )
 
 // postpone has an owed request wait that was certainly not applied. It reports false for

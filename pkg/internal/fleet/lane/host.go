@@ -11,6 +11,9 @@ import (
 	"github.com/ratelimit/ratelimit/pkg/limiter"
 )
 
+// maxOwed is how many owed requests a process keeps at most.
+const maxOwed = 1 << 16
+
 // host is the common state of the lanes of a process. It refers to no lane. It is safe for
 // concurrent use.
 type host struct {
@@ -35,6 +38,9 @@ type host struct {
 
 // Silent reports whether DynamoDB counts as down, because no message had a reply for a second.
 func (s *host) Silent() bool { return s.silent(s.cfg.Now()) }
+
+// Waiting returns how many lanes wait now to send a message, as enough are under way.
+func (s *host) Waiting() int { return s.crowding.waits() }
 
 // silent is Silent at a time. A silence that begins is reported to the observer, without a
 // lock.

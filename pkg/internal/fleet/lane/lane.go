@@ -84,3 +84,6 @@ func (l *Lane) idle() (used time.Time, idle bool) {
 
 // consult brings the lane's reading of the clock up to date.
 func (l *Lane) consult() { l.view.clock = l.host.reading() }
+
+// leased reports whether the lane has a lease, for its turn.
+func (l *Lane) leased() bool { return l.held.listed }

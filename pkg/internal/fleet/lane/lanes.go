@@ -20,7 +20,7 @@ type Lanes struct {
 func New(cfg Config) *Lanes {
 	s := &Lanes{host: host{cfg: cfg, samples: limiter.NewSampledLog(cfg.Logger), began: cfg.Now()}}
 	if cfg.Crowded {
-		s.crowding = &crowding{bound: firstBound, waiting: make(map[*Lane]struct{})}
+		s.crowding = &crowding{bound: firstBound, waiting: make(map[waiter]struct{})}
 	}
 	s.self = identity{by: cfg.Loop, logger: cfg.Logger}
 	s.self.first = drawReplica(cfg.Loop)
@@ -28,9 +28,6 @@ func New(cfg Config) *Lanes {
 	s.stopped, s.stop = context.WithCancel(context.Background())
 	return s
 }
-
-// Waiting returns how many lanes wait now to send a message, as enough are under way.
-func (s *Lanes) Waiting() int { return s.crowding.waits() }
 
 // Settle waits for messages, and for requests that are owed.
 func (s *Lanes) Settle() { s.work.wait() }

@@ -80,7 +80,12 @@ func (s *Lanes) gather(l *Lane) {
 func (s *Lanes) pump(l *Lane, turn bool) {
 	for ; ; turn = false {
 		l.mu.Lock()
-		turn = turn || s.enter(l)
+		if !turn {
+			var added bool
+			if turn, added = s.crowding.enter(l); added { // run has it back once it has a turn, which counts as work
+				s.work.add()
+			}
+		}
 		m, left := l.step(s.cfg.Now(), turn)
 		s.unlock(l)
 		s.forward(l, left)
@@ -97,20 +102,14 @@ func (s *Lanes) pump(l *Lane, turn bool) {
 	}
 }
 
-// enter reports whether a lane has a turn now. Else it is run once it has one, which counts as work. The lane
-// is locked.
-func (s *Lanes) enter(l *Lane) bool {
-	turn, added := s.crowding.enter(l)
-	if added {
-		s.work.add()
-	}
-	return turn
-}
-
 // leave ends a turn, and runs the lanes that have the next ones.
 func (s *Lanes) leave() {
 	s.crowding.leave()
-	for l := s.crowding.next(); l != nil; l = s.crowding.next() {
+	for {
+		l, waits := s.crowding.next().(*Lane)
+		if !waits {
+			return
+		}
 		s.run(l, true)
 		s.work.done()
 	}
