@@ -349,8 +349,7 @@ func (c *change) lateMost() float64 {
 	switch {
 	case c.far() && c.mode == modeGroupCommit:
 		return 1
-	case c.splits && 2*c.trip > limiter.DefaultTimeout: // a split holds calls for two round trips
-		most = 0.0125
+	case c.splits: // at twice the limit few requests wait for a second message
 	case 2*c.trip > limiter.DefaultTimeout && c.mode == modeGroupCommit: // without a change as well
 		most = 0.035
 	case c.far() && c.kills:

@@ -195,6 +195,9 @@ type making struct {
 	epoch int64 // of the shard
 }
 
+// alone: the half is what it was at the split, whatever other writes do.
+func (m *making) alone() bool { return false }
+
 func (m *making) send(ctx context.Context) (reply, error) { return m.by.put(ctx, m.in) }
 
 func (m *making) conclude(got reply, err error, now time.Time) (again bool) {
