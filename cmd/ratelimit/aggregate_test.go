@@ -104,6 +104,7 @@ func (a *aggregating) end(t *testing.T) {
 // The usage of a service on a table is listed as soon as an aggregator has read it. The
 // aggregator's metrics show its work.
 func TestAggregate(t *testing.T) {
+	t.Parallel()
 	server := dynamotest.Start(t)
 	file := programtest.WriteFile(t, "c.yaml", onTable(server.URL, dynamotest.TableName(t), "100/minute"))
 	service := start(t, "--config", file)

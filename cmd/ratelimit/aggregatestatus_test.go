@@ -17,6 +17,7 @@ import (
 // The status of a fleet says how far its aggregator is: none seen, up to date, and stopped. One that was stopped long ago is a problem
 // with its next step.
 func TestTheStatusHasTheAggregator(t *testing.T) {
+	t.Parallel()
 	server, table := dynamotest.Start(t), dynamotest.TableName(t)
 	file := programtest.WriteFile(t, "c.yaml", onTable(server.URL, table, "100/minute"))
 	service := start(t, "--config", file)

@@ -163,6 +163,7 @@ func TestBudgetsOfAFleet(t *testing.T) {
 
 // Two services on one server call the webhook once for each threshold: also for usage that they report when they end.
 func TestBudgetsOfServicesOnOneServer(t *testing.T) {
+	t.Parallel()
 	of, receiver := valkeytest.Start(t), newAlarms(t, 1)
 	text := receiver.config(t, onServer(of.Address, "", "100/day"), "100/day")
 	file := programtest.WriteFile(t, "c.yaml", text)

@@ -13,6 +13,7 @@ import (
 
 // However much a client sends over HTTP in the life of a connection, it is not closed for it.
 func TestHTTPConnectionsLiveOn(t *testing.T) {
+	t.Parallel()
 	r := start(t, "--config", programtest.WriteFile(t, "c.yaml", programtest.TwoPerMinute))
 	conns := 0
 	client := &http.Client{Transport: &http.Transport{DialContext: func(ctx context.Context, network, address string) (net.Conn, error) {

@@ -14,6 +14,7 @@ import (
 // A limit that is set through one service of a fleet is in force on all. Lists of any service
 // have it, and its audit names the principal that set it.
 func TestOperateAFleet(t *testing.T) {
+	t.Parallel()
 	server, table := dynamotest.Start(t), dynamotest.TableName(t)
 	file := programtest.WriteFile(t, "c.yaml", onTable(server.URL, table, "3/hour"))
 	services := []*running{start(t, "--config", file), start(t, "--config", file), start(t, "--config", file)}

@@ -29,6 +29,7 @@ func mustNotLeak(t *testing.T, what, text string) {
 // TestSecretsStayInTheFile writes a secret to wrong places of a file, and reads all that
 // the program says. Package config tries each place with each mistake.
 func TestSecretsStayInTheFile(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	file := filepath.Join(dir, "c.yaml")
 	save := func(name, text string) {

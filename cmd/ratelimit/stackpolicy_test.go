@@ -173,6 +173,7 @@ func (g *guarded) use(t *testing.T, namespace, rest string) {
 // A replica starts and runs with take-only. The aggregator's filters choose the right ones of
 // the records that it leaves.
 func TestTakeOnlyIsEnough(t *testing.T) {
+	t.Parallel()
 	g := guardTable(t, "TakeOnlyPolicy", false)
 	g.use(t, "web", "")
 	g.reshape(t, "web")

@@ -424,11 +424,12 @@ func (c *change) lacks(forced time.Time) int64 {
 }
 
 // changes observes the changes that the test's flags name: each with each latency, or with one
-// in turn.
-func changes(t *testing.T, all bool) (results []comparison.Change) {
+// in turn. most bounds the changes.
+func changes(t *testing.T, all bool, most int) (results []comparison.Change) {
 	t.Helper()
 	turn := 0
-	for _, ch := range changings() {
+	some := changings()
+	for _, ch := range some[:min(most, len(some))] {
 		for _, mode := range ch.modesOf() {
 			among := latencies()
 			if !all {

@@ -21,7 +21,7 @@ func TestCompare(t *testing.T) {
 	var results []comparison.Result
 	t.Run("long", func(t *testing.T) { results = compare(t, true) })
 	var changed []comparison.Change
-	t.Run("changes", func(t *testing.T) { changed = changes(t, true) })
+	t.Run("changes", func(t *testing.T) { changed = changes(t, true, 1<<10) })
 	show(t, len(changed), comparison.ChangeCSV(changed))
 	all, allChanges := 0, 0
 	for _, sc := range scenarios() {

@@ -1,6 +1,10 @@
-//go:build !torture && !race
+//go:build !long && !torture
 
 package comparison_test
 
-// everyLatency says that TestChanges observes each change with each latency, and not with one.
-const everyLatency = false
+// How much of TestScenarios and TestChanges make test runs.
+const (
+	testedScenarios = 1
+	testedChanges   = 2
+	everyLatency    = false
+)

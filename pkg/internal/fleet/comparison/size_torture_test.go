@@ -1,6 +1,10 @@
-//go:build torture && !race
+//go:build torture
 
 package comparison_test
 
-// everyLatency says that TestChanges observes each change with each latency, and not with one.
-const everyLatency = true
+// How much of TestScenarios and TestChanges make torture runs: all.
+const (
+	testedScenarios = 1 << 10
+	testedChanges   = 1 << 10
+	everyLatency    = true
+)
