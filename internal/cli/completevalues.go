@@ -50,7 +50,7 @@ func (c completer) namespace(cmd *cobra.Command, args []string, typed string) ([
 		for _, f := range []client.NamespaceFilter{{}, {Deleted: true}} {
 			for ns := range listed(func(p client.Page) (*api.List[api.Namespace], error) {
 				p.Size = completionItems
-				return n.Service().ListNamespaces(ctx, f, p)
+				return n.Service.ListNamespaces(ctx, f, p)
 			}) {
 				offer(ns.Name)
 			}

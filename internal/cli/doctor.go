@@ -136,11 +136,11 @@ func (d *diagnosis) String() string {
 // examine goes through the sections in the order of docs/operations.md.
 func (f *doctorFlags) examine(ctx context.Context, n *client.Namespace) (*diagnosis, error) {
 	d := new(diagnosis)
-	status, err := n.Service().Status(ctx)
+	status, err := n.Service.Status(ctx)
 	if err != nil {
 		return nil, err
 	}
-	if d.decisions, err = n.Service().Decisions(ctx); err != nil && !isUnsupported(err) {
+	if d.decisions, err = n.Service.Decisions(ctx); err != nil && !isUnsupported(err) {
 		return nil, err
 	}
 	d.outage = slices.ContainsFunc(status.Problems, func(p api.StatusProblem) bool { return p.Section == api.SectionOutage })
@@ -179,7 +179,7 @@ func (f *doctorFlags) denialSection(ctx context.Context, n *client.Namespace, s 
 		return err
 	}
 	reasonsStep(d)
-	top, err := n.Service().Top(ctx, client.TopOf{By: api.TopDenied, Size: 1})
+	top, err := n.Service.Top(ctx, client.TopOf{By: api.TopDenied, Size: 1})
 	switch {
 	case isUnsupported(err):
 		return nil

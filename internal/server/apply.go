@@ -24,14 +24,14 @@ func (s *Service) apply(ctx context.Context, cfg *config.Config) error {
 	if err != nil {
 		return err
 	}
-	ring, err := s.keyring(ctx, cfg.Reservation)
+	ring, err := s.stored.keyring(ctx, s.Store, cfg.Reservation)
 	if err != nil {
 		return err
 	}
 	if err := s.admin.setCredentials(&cfg.Server.Admin); err != nil {
 		return err
 	}
-	s.RLS.Reload(cfg.Rules, rls.Options{
+	s.RLS.Reload(cfg.Rules, &rls.Options{
 		Keyring:       ring,
 		Lifetime:      cfg.Reservation.TTL,
 		Headers:       responseHeaders(cfg.Headers),
@@ -51,19 +51,13 @@ func (s *Service) apply(ctx context.Context, cfg *config.Config) error {
 	s.health.Loaded(cfg.Files, cfg.Hash, now)
 	s.metrics.loaded(now)
 	s.activity.undefined.clear()
-	s.tellDomains(cfg)
+	missing := cfg.Envoyproxy.NeedsDomain && len(cfg.Rules.Domains()) == 0 // it is unhealthy then for probes of envoyproxy/ratelimit
+	s.health.SetEmpty(missing)
+	s.grpc.setEmpty(missing)
 	if err := s.limiter.Use(ctx, snapshot); err != nil {
 		return untoldError{fmt.Errorf("telling the store of the limits: %w", err)}
 	}
 	return nil
-}
-
-// tellDomains makes the service unhealthy for probes of envoyproxy/ratelimit while there is no domain, if the
-// configuration says so.
-func (s *Service) tellDomains(cfg *config.Config) {
-	missing := cfg.Envoyproxy.NeedsDomain && len(cfg.Rules.Domains()) == 0
-	s.health.SetEmpty(missing)
-	s.grpc.setEmpty(missing)
 }
 
 func responseHeaders(h config.Headers) rls.Headers {

@@ -156,7 +156,7 @@ func (s *Service) begin(ctx context.Context, cfg *config.Config) error {
 		return fmt.Errorf("the store: %w", err)
 	}
 	err = s.starting.Await(ctx, "the key of reservations", func(ctx context.Context) error {
-		_, err := s.keyring(ctx, cfg.Reservation)
+		_, err := s.stored.keyring(ctx, s.Store, cfg.Reservation)
 		return err
 	})
 	if err != nil {

@@ -57,10 +57,10 @@ func (b *budgetEvents) due(shared bool, now time.Time) bool {
 	return true
 }
 
-// tellBudget reports that usage has reached a threshold of a budget.
-func (s *Service) tellBudget(e limiter.BudgetEvent) {
+// tell reports that usage has reached a threshold of a budget.
+func (b *budgetEvents) tell(s *backend, e limiter.BudgetEvent) {
 	s.alerts.Tell(e)
-	if s.budgetEvents.due(e.Shared, s.Clocks.Call()) {
+	if b.due(e.Shared, s.Clocks.Call()) {
 		s.events.Record(api.EventBudget, budgetText(&e))
 	}
 }

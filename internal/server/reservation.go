@@ -4,17 +4,24 @@ import (
 	"context"
 	"crypto/rand"
 	"fmt"
+	"sync/atomic"
 
 	"github.com/ratelimit/ratelimit/config"
+	"github.com/ratelimit/ratelimit/pkg/limiter"
 	"github.com/ratelimit/ratelimit/pkg/reservation"
 )
 
 // reservationSecret names the key that the store keeps.
 const reservationSecret = "reservation-key"
 
+// storedKey is the key that the store keeps.
+type storedKey struct {
+	ring atomic.Pointer[reservation.Keyring] // nil = not read yet
+}
+
 // keyring returns the keys that seal the ids of reservations: the configured keys,
 // else the one in the store, which is read once.
-func (s *Service) keyring(ctx context.Context, cfg config.Reservation) (*reservation.Keyring, error) {
+func (k *storedKey) keyring(ctx context.Context, store limiter.Store, cfg config.Reservation) (*reservation.Keyring, error) {
 	if len(cfg.Keys) > 0 {
 		ring, err := reservation.NewKeyring(cfg.Keys...)
 		if err != nil {
@@ -22,14 +29,14 @@ func (s *Service) keyring(ctx context.Context, cfg config.Reservation) (*reserva
 		}
 		return ring, nil
 	}
-	if ring := s.stored.Load(); ring != nil {
+	if ring := k.ring.Load(); ring != nil {
 		return ring, nil
 	}
 	candidate := make([]byte, 32)
 	if _, err := rand.Read(candidate); err != nil {
 		return nil, err
 	}
-	key, err := s.Store.Secret(ctx, reservationSecret, candidate)
+	key, err := store.Secret(ctx, reservationSecret, candidate)
 	if err != nil {
 		return nil, fmt.Errorf("the key of reservations in the store: %w", err)
 	}
@@ -37,7 +44,7 @@ func (s *Service) keyring(ctx context.Context, cfg config.Reservation) (*reserva
 	if err != nil {
 		return nil, fmt.Errorf("the key of reservations in the store: %w", err)
 	}
-	s.stored.Store(ring)
+	k.ring.Store(ring)
 	return ring, nil
 }
 

@@ -15,6 +15,7 @@ import (
 	"github.com/ratelimit/ratelimit/config"
 	"github.com/ratelimit/ratelimit/internal/command"
 	"github.com/ratelimit/ratelimit/pkg/api"
+	"github.com/ratelimit/ratelimit/pkg/limiter"
 )
 
 // listen opens the listeners, so that a port that is taken is an error at once.
@@ -137,7 +138,7 @@ func (s *Service) watchBudgets(ctx context.Context) error {
 		return nil
 	}
 	return s.alerts.Run(ctx, func(ctx context.Context) error {
-		s.usage.WatchBudgets(ctx, 0, s.budgets.Load, s.tellBudget)
+		s.usage.WatchBudgets(ctx, 0, s.budgets.Load, func(e limiter.BudgetEvent) { s.budgetEvents.tell(&s.backend, e) })
 		return nil
 	})
 }

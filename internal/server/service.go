@@ -2,6 +2,7 @@ package server
 
 import (
 	"context"
+	"log/slog"
 	"net/http"
 	"sync/atomic"
 	"time"
@@ -23,7 +24,7 @@ type Service struct {
 	untold       chan struct{}   // holds a token while tell has an update of limits to repeat
 	limiter      *limiter.Limiter
 	ledger       *reservation.Ledger
-	stored       atomic.Pointer[reservation.Keyring] // of the key in the store; nil = not read yet
+	stored       storedKey // of reservations
 	RLS          *rls.Service
 	activity     *activity
 	fleet        *fleet.Fleet
@@ -73,13 +74,15 @@ func (s *Service) Close(ctx context.Context) {
 	}
 	s.control.close()
 	_ = s.mirror.close() // nobody waits for its answers
-	s.closeLedger(ctx)
+	if s.ledger != nil { // it books the pending charges, as far as the store answers
+		end(ctx, s.log, "ledger", s.quiet, s.ledger.Close)
+	}
 	if s.limiter != nil {
 		s.limiter.Close()
 	}
-	s.closeStore(ctx, s.fallback)
+	end(ctx, s.log, "store", min(s.quiet, storeTime), s.fallback.Close)
 	if s.Store != nil { // else it could not be opened
-		s.closeStore(ctx, s.Store)
+		end(ctx, s.log, "store", min(s.quiet, storeTime), s.Store.Close)
 		s.alerts.finish(ctx) // of usage that the store wrote last
 	}
 	ctx, stop := context.WithTimeout(ctx, traceTime)
@@ -89,23 +92,11 @@ func (s *Service) Close(ctx context.Context) {
 	}
 }
 
-// closeStore ends a store. Each has a time of its own: one that is slow takes nothing from the next.
-func (s *Service) closeStore(ctx context.Context, store limiter.Store) {
-	ctx, stop := context.WithTimeout(ctx, min(s.quiet, storeTime))
+// end ends a part of the service. Each has a time of its own: one that is slow takes nothing from the next.
+func end(ctx context.Context, log *slog.Logger, part string, within time.Duration, end func(context.Context) error) {
+	ctx, stop := context.WithTimeout(ctx, within)
 	defer stop()
-	if err := store.Close(ctx); err != nil {
-		s.log.ErrorContext(ctx, "closing the store", "error", err)
-	}
-}
-
-// closeLedger books the pending charges, as far as the store answers.
-func (s *Service) closeLedger(ctx context.Context) {
-	if s.ledger == nil {
-		return
-	}
-	ctx, stop := context.WithTimeout(ctx, s.quiet)
-	defer stop()
-	if err := s.ledger.Close(ctx); err != nil {
-		s.log.ErrorContext(ctx, "closing the ledger", "error", err)
+	if err := end(ctx); err != nil {
+		log.ErrorContext(ctx, "closing the "+part, "error", err)
 	}
 }

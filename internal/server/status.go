@@ -36,7 +36,7 @@ func (s *Service) present(ctx context.Context, out *api.Status) {
 	out.Problems = append(out.Problems, stateProblems(&state)...)
 	out.Problems = append(out.Problems, limitProblems(undefined)...)
 	out.Problems = append(out.Problems, ruleProblems(s.RLS.Decided(), s.RLS.DeniedBy())...)
-	out.Problems = append(out.Problems, s.storeProblems()...)
+	out.Problems = append(out.Problems, s.backend.problems()...)
 	out.Problems = append(out.Problems, fleetProblems(all)...)
 }
 
@@ -96,8 +96,8 @@ func ruleProblems(results, denials map[string]int64) []api.StatusProblem {
 	}}
 }
 
-// storeProblems returns the problems of the clock of a table, and of the buckets of an embedded store.
-func (s *Service) storeProblems() (all []api.StatusProblem) {
+// problems returns the problems of the clock of a table, and of the buckets of an embedded store.
+func (s *backend) problems() (all []api.StatusProblem) {
 	if s.clock != nil && !s.clock.State().Trusted {
 		all = append(all, api.StatusProblem{What: "the clock of this machine cannot be trusted: buckets are not refilled", Do: "set the clock, and have NTP keep it right", Section: api.SectionReplica})
 	}

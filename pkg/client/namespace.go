@@ -11,13 +11,13 @@ import (
 
 // Namespace administers one namespace of a service.
 type Namespace struct {
-	client *Client
-	path   string
+	Service *Client // that made it
+	path    string
 }
 
 // Namespace returns a client for one namespace.
 func (c *Client) Namespace(name string) *Namespace {
-	return &Namespace{client: c, path: "/v1/namespaces/" + segment(name)}
+	return &Namespace{Service: c, path: "/v1/namespaces/" + segment(name)}
 }
 
 // segment escapes a name for a path, in which "." and ".." have a meaning.
@@ -30,22 +30,22 @@ func segment(name string) string {
 
 // Entity reads an entity.
 func (n *Namespace) Entity(ctx context.Context, id api.Name) (*api.Entity, error) {
-	return send[api.Entity](ctx, n.client, http.MethodGet, entityPath(n.path, id), nil, nil, Options{})
+	return send[api.Entity](ctx, n.Service, http.MethodGet, entityPath(n.path, id), nil, nil, Options{})
 }
 
 // ListEntities lists entities, or only the children of a parent if it is not empty.
 func (n *Namespace) ListEntities(ctx context.Context, parent api.Name, p Page) (*api.List[api.Entity], error) {
-	return send[api.List[api.Entity]](ctx, n.client, http.MethodGet, n.path+"/entities", query(p, map[string]string{"parent": string(parent)}), nil, Options{})
+	return send[api.List[api.Entity]](ctx, n.Service, http.MethodGet, n.path+"/entities", query(p, map[string]string{"parent": string(parent)}), nil, Options{})
 }
 
 // PutEntity creates or replaces an entity. Its ETag, if any, is a condition like Options.IfMatch.
 func (n *Namespace) PutEntity(ctx context.Context, e api.Entity, o Options) (*api.EntityChange, error) {
-	return send[api.EntityChange](ctx, n.client, http.MethodPut, entityPath(n.path, e.ID), nil, e, o)
+	return send[api.EntityChange](ctx, n.Service, http.MethodPut, entityPath(n.path, e.ID), nil, e, o)
 }
 
 // DeleteEntity deletes an entity and its limits.
 func (n *Namespace) DeleteEntity(ctx context.Context, id api.Name, o Options) (*api.Change[api.Entity], error) {
-	return send[api.Change[api.Entity]](ctx, n.client, http.MethodDelete, entityPath(n.path, id), nil, nil, o)
+	return send[api.Change[api.Entity]](ctx, n.Service, http.MethodDelete, entityPath(n.path, id), nil, nil, o)
 }
 
 // entityPath is the path of an entity below that of its namespace.
@@ -76,14 +76,14 @@ func limitsPath(namespace string, of LimitsOf) string {
 
 // Limits reads limits.
 func (n *Namespace) Limits(ctx context.Context, of LimitsOf) (*api.Limits, error) {
-	return send[api.Limits](ctx, n.client, http.MethodGet, limitsPath(n.path, of), nil, nil, Options{})
+	return send[api.Limits](ctx, n.Service, http.MethodGet, limitsPath(n.path, of), nil, nil, Options{})
 }
 
 // Effective lists the limits that decide for an entity and a resource. "" stands for one that has no
 // limits of its own.
 func (n *Namespace) Effective(ctx context.Context, of LimitsOf) (*api.List[api.EffectiveLimit], error) {
 	q := url.Values{"entity": {string(of.Entity)}, "resource": {string(of.Resource)}}
-	return send[api.List[api.EffectiveLimit]](ctx, n.client, http.MethodGet, n.path+"/limits/effective", q, nil, Options{})
+	return send[api.List[api.EffectiveLimit]](ctx, n.Service, http.MethodGet, n.path+"/limits/effective", q, nil, Options{})
 }
 
 // LimitsFilter selects limits of a list. The zero value selects those of every level.
@@ -100,22 +100,22 @@ func (n *Namespace) ListLimits(ctx context.Context, f LimitsFilter, p Page) (*ap
 		params["entities"] = "true"
 	}
 	q := query(p, params)
-	return send[api.List[api.Limits]](ctx, n.client, http.MethodGet, n.path+"/limits", q, nil, Options{})
+	return send[api.List[api.Limits]](ctx, n.Service, http.MethodGet, n.path+"/limits", q, nil, Options{})
 }
 
 // FileLimits lists the limits of the configuration file, of every place.
 func (n *Namespace) FileLimits(ctx context.Context, p Page) (*api.List[api.FileLimits], error) {
-	return send[api.List[api.FileLimits]](ctx, n.client, http.MethodGet, n.path+"/limits/file", query(p, nil), nil, Options{})
+	return send[api.List[api.FileLimits]](ctx, n.Service, http.MethodGet, n.path+"/limits/file", query(p, nil), nil, Options{})
 }
 
 // PutLimits creates or replaces limits.
 func (n *Namespace) PutLimits(ctx context.Context, of LimitsOf, l api.Limits, o Options) (*api.LimitsChange, error) {
-	return send[api.LimitsChange](ctx, n.client, http.MethodPut, limitsPath(n.path, of), nil, l, o)
+	return send[api.LimitsChange](ctx, n.Service, http.MethodPut, limitsPath(n.path, of), nil, l, o)
 }
 
 // DeleteLimits deletes limits.
 func (n *Namespace) DeleteLimits(ctx context.Context, of LimitsOf, o Options) (*api.LimitsChange, error) {
-	return send[api.LimitsChange](ctx, n.client, http.MethodDelete, limitsPath(n.path, of), nil, nil, o)
+	return send[api.LimitsChange](ctx, n.Service, http.MethodDelete, limitsPath(n.path, of), nil, nil, o)
 }
 
 // AuditOf selects audit events of a namespace. The zero value selects all.
@@ -137,13 +137,13 @@ func (n *Namespace) ListAudit(ctx context.Context, of AuditOf, p Page) (*api.Lis
 	if of.System {
 		params["system"] = "true"
 	}
-	return send[api.List[api.AuditEvent]](ctx, n.client, http.MethodGet, n.path+"/audit", query(p, params), nil, Options{})
+	return send[api.List[api.AuditEvent]](ctx, n.Service, http.MethodGet, n.path+"/audit", query(p, params), nil, Options{})
 }
 
 // ListBuckets lists buckets in use: all, or those of an entity, a resource, or both.
 func (n *Namespace) ListBuckets(ctx context.Context, of LimitsOf, p Page) (*api.List[api.Bucket], error) {
 	q := query(p, map[string]string{"entity": string(of.Entity), "resource": string(of.Resource)})
-	return send[api.List[api.Bucket]](ctx, n.client, http.MethodGet, n.path+"/buckets", q, nil, Options{})
+	return send[api.List[api.Bucket]](ctx, n.Service, http.MethodGet, n.path+"/buckets", q, nil, Options{})
 }
 
 // BucketOf identifies a bucket. Without a variant it is the only bucket of the entity for the
@@ -159,11 +159,11 @@ type BucketOf struct {
 // full.
 func (n *Namespace) Bucket(ctx context.Context, of BucketOf) (*api.Bucket, error) {
 	q := query(Page{}, map[string]string{"entity": string(of.Entity), "resource": string(of.Resource), "limit": of.Limit, "variant": of.Variant})
-	return send[api.Bucket](ctx, n.client, http.MethodGet, n.path+"/bucket", q, nil, Options{})
+	return send[api.Bucket](ctx, n.Service, http.MethodGet, n.path+"/bucket", q, nil, Options{})
 }
 
 // AdjustBucket changes balances of a bucket. The verb is reset, set, top-up or take-out. Of the
 // options DryRun and Reason count.
 func (n *Namespace) AdjustBucket(ctx context.Context, verb string, change api.BucketChange, o Options) (*api.Adjusted, error) {
-	return send[api.Adjusted](ctx, n.client, http.MethodPost, n.path+"/buckets/"+segment(verb), nil, change, Options{DryRun: o.DryRun, Reason: o.Reason})
+	return send[api.Adjusted](ctx, n.Service, http.MethodPost, n.path+"/buckets/"+segment(verb), nil, change, Options{DryRun: o.DryRun, Reason: o.Reason})
 }

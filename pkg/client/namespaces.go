@@ -21,13 +21,10 @@ func (c *Client) ListNamespaces(ctx context.Context, f NamespaceFilter, p Page) 
 	return send[api.List[api.Namespace]](ctx, c, http.MethodGet, "/v1/namespaces", query(p, params), nil, Options{})
 }
 
-// Service returns the client that made the namespace.
-func (n *Namespace) Service() *Client { return n.client }
-
 // Get reads the namespace, in any state. One that was never used is a problem of the kind
 // api.NotFound.
 func (n *Namespace) Get(ctx context.Context) (*api.Namespace, error) {
-	return send[api.Namespace](ctx, n.client, http.MethodGet, n.path, nil, nil, Options{})
+	return send[api.Namespace](ctx, n.Service, http.MethodGet, n.path, nil, nil, Options{})
 }
 
 // Create brings the namespace into use, even if it was purged. Of the options DryRun and Reason count.
@@ -47,13 +44,13 @@ func (n *Namespace) Recover(ctx context.Context, o Options) (*api.Change[api.Nam
 }
 
 func move(ctx context.Context, n *Namespace, method, verb string, o Options) (*api.Change[api.Namespace], error) {
-	return send[api.Change[api.Namespace]](ctx, n.client, method, n.path+verb, nil, nil, Options{DryRun: o.DryRun, Reason: o.Reason})
+	return send[api.Change[api.Namespace]](ctx, n.Service, method, n.path+verb, nil, nil, Options{DryRun: o.DryRun, Reason: o.Reason})
 }
 
 // Purge deletes the whole content of the namespace for good, for 5 seconds at most. The namespace
 // must be deleted. While the answer is not Done, the next call goes on, even after an error.
 func (n *Namespace) Purge(ctx context.Context) (*api.Purged, error) {
-	return send[api.Purged](ctx, n.client, http.MethodPost, n.path+"/purge", nil, nil, Options{})
+	return send[api.Purged](ctx, n.Service, http.MethodPost, n.path+"/purge", nil, nil, Options{})
 }
 
 // ListOrphans lists the IDs of a table that belong to no namespace.

@@ -28,10 +28,10 @@ func (u UsageOf) query(p Page) url.Values {
 
 // ListUsage lists usage, of one entity and resource in order of time.
 func (n *Namespace) ListUsage(ctx context.Context, of UsageOf, p Page) (*api.List[api.Usage], error) {
-	return send[api.List[api.Usage]](ctx, n.client, http.MethodGet, n.path+"/usage", of.query(p), nil, Options{})
+	return send[api.List[api.Usage]](ctx, n.Service, http.MethodGet, n.path+"/usage", of.query(p), nil, Options{})
 }
 
 // SumUsage sums usage. The service refuses to sum too many windows.
 func (n *Namespace) SumUsage(ctx context.Context, of UsageOf) (*api.UsageSummary, error) {
-	return send[api.UsageSummary](ctx, n.client, http.MethodGet, n.path+"/usage/summary", of.query(Page{}), nil, Options{})
+	return send[api.UsageSummary](ctx, n.Service, http.MethodGet, n.path+"/usage/summary", of.query(Page{}), nil, Options{})
 }

@@ -121,7 +121,7 @@ func TestHeadersOfRequestsAndTokens(t *testing.T) {
 // the next answer.
 func TestHeadersOfReservations(t *testing.T) {
 	e := replicas(t, 1)[0]
-	e.service.Reload(compile(t, reserving(t)), rls.Options{
+	e.service.Reload(compile(t, reserving(t)), &rls.Options{
 		Headers: rls.Headers{OpenAI: rls.OpenAIHeaders{Requests: "rpm", Tokens: "tpm"}},
 		Keyring: keyring(t, key(1)), Lifetime: 10 * time.Minute,
 	})

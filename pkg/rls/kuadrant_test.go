@@ -42,7 +42,7 @@ func (e *env) kuadrant(tb testing.TB, method, request string) (string, error) {
 // limited makes the environment one of limits of a limitador file.
 func (e *env) limited(tb testing.TB) *env {
 	tb.Helper()
-	e.service.Reload(limitRules(tb), rls.Options{Limitador: true, Headers: rls.Headers{XRateLimit: true}, Keyring: keyring(tb, key(1)), Lifetime: time.Hour})
+	e.service.Reload(limitRules(tb), &rls.Options{Limitador: true, Headers: rls.Headers{XRateLimit: true}, Keyring: keyring(tb, key(1)), Lifetime: time.Hour})
 	return e
 }
 
@@ -200,7 +200,7 @@ func TestKuadrantReservesOnce(t *testing.T) {
 	if id := e.hold(t, long, 100); !e.commit(t, long, id, 0) || e.hold(t, long, 100) == "" {
 		t.Error("a reservation of a long value was not released")
 	}
-	e.service.Reload(limitRules(t), rls.Options{Limitador: true}) // without a key no id can be settled
+	e.service.Reload(limitRules(t), &rls.Options{Limitador: true}) // without a key no id can be settled
 	id := e.hold(t, "bo", 40)
 	if e.commit(t, "bo", id, 40) {
 		t.Error("a reservation without a key was released")

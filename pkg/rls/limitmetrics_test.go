@@ -36,7 +36,7 @@ func TestLimitadorMetrics(t *testing.T) {
 		t.Errorf("refunded %v, want 15", n)
 	}
 	e.clock.advance(2 * time.Hour)
-	e.service.Reload(nil, rls.Options{})
+	e.service.Reload(nil, &rls.Options{})
 	for name := range allSeries(t, e.registry) {
 		if strings.Contains(name, "limitador") {
 			t.Errorf("%s is left", name)

@@ -106,7 +106,7 @@ func TestOptionsOfFiles(t *testing.T) {
 	var options rls.Options
 	options.Files.Headers.Limit, options.Files.Headers.Remaining, options.Files.Headers.Reset = "RateLimit-Limit", "RateLimit-Remaining", "RateLimit-Reset"
 	reload := func() {
-		e.service.Reload(compile(t, []descriptor.DomainSpec{{Path: "p", Domain: "envoy", Tree: file()}}), options)
+		e.service.Reload(compile(t, []descriptor.DomainSpec{{Path: "p", Domain: "envoy", Tree: file()}}), &options)
 	}
 	reload()
 	headers := func(step, descriptors, want string) {
@@ -156,7 +156,7 @@ func TestMetadataOfFiles(t *testing.T) {
 	answer := func(metadata rls.FileMetadata, descriptors string) map[string]any {
 		var options rls.Options
 		options.Files.Metadata = metadata
-		e.service.Reload(compile(t, []descriptor.DomainSpec{{Path: "p", Domain: "envoy", Tree: tree}}), options)
+		e.service.Reload(compile(t, []descriptor.DomainSpec{{Path: "p", Domain: "envoy", Tree: tree}}), &options)
 		return e.askEnvoy(t, descriptors).GetDynamicMetadata().AsMap()
 	}
 	both := hits("a", "1", "") + "," + hits("b", "2", explicit(2)) + "," + hits("none", "3", "")

@@ -78,27 +78,22 @@ func New(cfg Config) (*Service, error) {
 	if err != nil {
 		return nil, err
 	}
-	s.replace(nil, cfg.Options)
+	s.Reload(nil, &cfg.Options)
 	return s, nil
 }
 
 // SetRules replaces the rules for every call that starts from now on; nil = none.
-func (s *Service) SetRules(rules *descriptor.Rules) {
+func (s *Service) SetRules(rules *descriptor.Rules) { s.Reload(rules, nil) }
+
+// Reload replaces rules and options together: every call sees both or neither. Options that are nil stay.
+func (s *Service) Reload(rules *descriptor.Rules, options *Options) {
 	s.reload.Lock()
 	defer s.reload.Unlock()
-	s.replace(rules, s.state.Load().options)
-}
-
-// Reload replaces rules and options together: every call sees both or neither.
-func (s *Service) Reload(rules *descriptor.Rules, options Options) {
-	s.reload.Lock()
-	defer s.reload.Unlock()
-	s.replace(rules, options)
-}
-
-func (s *Service) replace(rules *descriptor.Rules, options Options) {
+	if options == nil {
+		options = &s.state.Load().options
+	}
 	s.state.Store(&state{
-		rules: rules, options: options, series: s.metrics.rules.replace(rules),
+		rules: rules, options: *options, series: s.metrics.rules.replace(rules),
 		asked: s.asked.Of(rules), log: newUnmatchedLog(s.denials.logger), files: s.metrics.files.use(rules),
 	})
 	s.metrics.limits.use(rules, options.Limitador)

@@ -328,7 +328,7 @@ func TestReload(t *testing.T) {
 	e := newEnv(t, nil)
 	ask := descriptor1(``, "api_key", "a", "model", "m")
 	e.run(t, []step{{ask: ask, want: ok("rpm", 10, 9, "6s")}})
-	e.service.Reload(nil, rls.Options{UnmatchedDeny: true})
+	e.service.Reload(nil, &rls.Options{UnmatchedDeny: true})
 	e.run(t, []step{{ask: ask, want: `{"overallCode":"OVER_LIMIT","statuses":[{"code":"OVER_LIMIT"}],"dynamicMetadata":{"reason":"unmatched","domain":"llm"}}`}})
 	e.service.SetRules(compile(t, domains(t)))
 	e.run(t, []step{{ask: ask, want: ok("rpm", 10, 8, "12s")}})
@@ -347,7 +347,7 @@ func TestReloadWhileServing(t *testing.T) {
 				return
 			default:
 				e.service.SetRules(one)
-				e.service.Reload(many, rls.Options{UnmatchedDeny: true})
+				e.service.Reload(many, &rls.Options{UnmatchedDeny: true})
 			}
 		}
 	})

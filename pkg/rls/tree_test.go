@@ -159,7 +159,7 @@ func TestReloadRemembersPeeks(t *testing.T) {
 	e.wantCode(t, "a peek", hits("user", "u", zero), isOK, 1000)
 	e.service.Reload(compile(t, []descriptor.DomainSpec{{Path: "p", Domain: "envoy", Tree: []descriptor.TreeSpec{
 		perHour("new", 10), perHour("user", 1000),
-	}}}), rls.Options{})
+	}}}), &rls.Options{})
 	e.wantCode(t, "a charge", hits("user", "u", explicit(1500)), isOver, 0)
 	e.wantCode(t, "a take of a new limit", hits("new", "u", explicit(11)), isOver, 0)
 	e.wantCode(t, "which cost nothing", hits("new", "u", zero), isOK, 10)

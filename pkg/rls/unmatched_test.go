@@ -85,7 +85,7 @@ func TestUnmatchedIsLogged(t *testing.T) {
 	call("shpo", "user", "canary")
 	call("shop", "usr", "canary", "plan", "canary")
 	want("an hour later", unknown, unmatched)
-	e.service.Reload(shopRules(t), rls.Options{UnmatchedDeny: true})
+	e.service.Reload(shopRules(t), &rls.Options{UnmatchedDeny: true})
 	call("shpo", "user", "canary")
 	unknown["answer"] = "denied"
 	want("after a reload that denies", unknown)

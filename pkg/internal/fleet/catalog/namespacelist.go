@@ -31,7 +31,7 @@ func (c *Catalog) ListNamespaces(ctx context.Context, f limiter.NamespaceFilter,
 	}
 	all := make([]schema.Namespace, len(items))
 	for i, item := range items {
-		if all[i], err = c.table.namespaceOf(item); err != nil {
+		if all[i], err = namespaceOf(c.table.name, item); err != nil {
 			return page, err
 		}
 	}

@@ -30,7 +30,7 @@ func (c *Catalog) ListOrphans(ctx context.Context, p limiter.Page) (page limiter
 	}
 	ids := make([]schema.Namespace, len(items))
 	for i, item := range items {
-		if ids[i], err = c.table.namespaceOf(item); err != nil {
+		if ids[i], err = namespaceOf(c.table.name, item); err != nil {
 			return page, err
 		}
 	}

@@ -83,12 +83,12 @@ func (t *table) register(ctx context.Context, name string, now time.Time) (schem
 }
 
 // namespaceOf reads a record of the registry by its own key.
-func (t *table) namespaceOf(item map[string]types.AttributeValue) (schema.Namespace, error) {
-	k, err := schema.ItemKey(t.name, item)
+func namespaceOf(table string, item map[string]types.AttributeValue) (schema.Namespace, error) {
+	k, err := schema.ItemKey(table, item)
 	if err != nil {
 		return schema.Namespace{}, err
 	}
-	return schema.ParseNamespace(t.name, k, item)
+	return schema.ParseNamespace(table, k, item)
 }
 
 // NamespaceID returns the id of a namespace of a table, which it registers if it is new.

@@ -36,7 +36,7 @@ func TestAShareIsTheLanesPart(t *testing.T) {
 		}
 	}
 	var alone Share
-	if limit, _ := alone.Short(asking(1 << 40), false); limit != "" {
+	if limit, _ := alone.Short(asking(1<<40), false); limit != "" {
 		t.Errorf("a lane alone is short of %q", limit)
 	}
 }
