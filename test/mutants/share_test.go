@@ -55,7 +55,11 @@ func shareRules() []mutant {
 		},
 		{
 			name: "no request is tried beyond its deadline", file: "group.go", found: "TestNoRequestIsTriedBeyondItsDeadline",
-			without: "return g.share.Short(r.Request, false && tried)",
+			without: "last: false && tried,",
+		},
+		{
+			name: "a charge is written, and never denied", file: "group.go", found: "TestAChargeIsWritten",
+			without: "deniable: true,",
 		},
 		{
 			name: "a lane alone denies in time", file: "group.go", found: "TestALaneAloneDeniesInTime",

@@ -101,7 +101,7 @@ func (l estimator) beyond(r *Request, queue []*Request, n int) (limit string, le
 		asks(&s, before)
 		s.Take(before.Request)
 	}
-	limit, beyond := s.Short(r.Request, false)
+	limit, beyond := s.Short(r.Request, haste{deniable: true})
 	if !beyond {
 		return "", 0
 	}

@@ -73,7 +73,7 @@ func TestTheLanesPart(t *testing.T) {
 	l.wait(20)
 	s := l.estimator.newShare(3, l.view.head, l.queue)
 	for i, r := range l.queue[:11] {
-		limit, _ := s.Short(r.Request, false)
+		limit, _ := s.Short(r.Request, haste{deniable: true})
 		if want := map[bool]string{true: "l"}[i == 10]; limit != want {
 			t.Errorf("request %d is short of %q, want %q: a third of 34 tokens less the 4 of a round trip", i, limit, want)
 		}

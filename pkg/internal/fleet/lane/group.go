@@ -159,7 +159,10 @@ func (g *group) short(r *Request) (limit string, beyond bool) {
 		return "", false
 	}
 	tried := g.by.view.asked > r.asked
-	return g.share.Short(r.Request, tried && g.late(r, 0)) // rule: no request is tried beyond its deadline
+	return g.share.Short(r.Request, haste{
+		deniable: !r.Books(),            // rule: a charge is written, and never denied
+		last:     tried && g.late(r, 0), // rule: no request is tried beyond its deadline
+	})
 }
 
 // books reports whether a charge or a refund of the lane is under way. Another one has to wait

@@ -93,3 +93,19 @@ func TestALaneAloneDeniesInTime(t *testing.T) {
 		})
 	}
 }
+
+// A charge cannot be denied. It is written, whatever others leave of the limit.
+func TestAChargeIsWritten(t *testing.T) {
+	for _, trip := range []time.Duration{5 * time.Millisecond, 7 * time.Millisecond} { // of a limit that is short, and one that is nearly dry
+		l, now := far(t, 2, 2)
+		l.pace = Pace{}
+		l.pace.Reply(trip)
+		l.wait(1)
+		r := l.queue[0]
+		r.Spends[0].Cost, r.Spends[0].Need, r.Spends[0].Take = r.Spends[0].Take, 0, 0
+		r.Deadline, r.asked, l.view.asked = now.Add(8*time.Millisecond), 1, 2
+		if g := l.fill(now); len(g.actors) != 1 {
+			t.Errorf("round trips of %v: %d requests are written, want the charge", trip, len(g.actors))
+		}
+	}
+}

@@ -44,11 +44,16 @@ func (s *Share) Add(limit string, params tokenbucket.Params, there, flying int64
 // Alone reports whether no other replica has a share.
 func (s *Share) Alone() bool { return s.replicas <= 1 }
 
+// haste is how a request may be decided where its limits are short.
+type haste struct {
+	deniable bool // else it waits until it is written
+	last     bool // it was tried before, and there is no time for another write
+}
+
 // Short returns a limit of which the share has too little for a request; "" = none. The
-// first request has enough, unless the limit is nearly dry, or it was tried before and there is no time for
-// another write. beyond says that the next state
+// first request has enough, unless it can be denied, and the limit is nearly dry or this is the last try. beyond says that the next state
 // is not worth the wait: those before it ask for all that is there, or the limit is nearly dry.
-func (s *Share) Short(r *plan.Request, hurried bool) (limit string, beyond bool) {
+func (s *Share) Short(r *plan.Request, h haste) (limit string, beyond bool) {
 	for i := range s.limits {
 		p := &s.limits[i]
 		n := r.Wants(p.limit)
@@ -56,7 +61,7 @@ func (s *Share) Short(r *plan.Request, hurried bool) (limit string, beyond bool)
 			continue
 		}
 		dry := p.dry(n, int64(s.replicas), s.trip)
-		if p.taken+n > p.most && (s.some || dry || hurried) { // rule: the first request has enough
+		if p.taken+n > p.most && (s.some || h.deniable && (dry || h.last)) { // rule: the first request has enough
 			limit, beyond = p.limit, beyond || dry || p.asked+n > p.there // rule: a request beyond what is there is denied at once
 		}
 	}

@@ -27,7 +27,7 @@ func TestAShareIsTheLanesPart(t *testing.T) {
 		{5000, "l", true}, // 10 of 9 tokens are asked for
 	} {
 		r := asking(step.wants)
-		limit, beyond := s.Short(r, false)
+		limit, beyond := s.Short(r, haste{deniable: true})
 		if limit != step.limit || beyond != step.beyond {
 			t.Errorf("request %d for %d: short of %q, beyond %t; want %q, %t", i, step.wants, limit, beyond, step.limit, step.beyond)
 		}
@@ -36,7 +36,7 @@ func TestAShareIsTheLanesPart(t *testing.T) {
 		}
 	}
 	var alone Share
-	if limit, _ := alone.Short(asking(1<<40), false); limit != "" {
+	if limit, _ := alone.Short(asking(1<<40), haste{deniable: true}); limit != "" {
 		t.Errorf("a lane alone is short of %q", limit)
 	}
 }
@@ -44,7 +44,7 @@ func TestAShareIsTheLanesPart(t *testing.T) {
 func TestTheFirstRequestHasEnough(t *testing.T) {
 	params := tokenbucket.Params{Capacity: 100_000, Amount: 100_000, Period: 1000 * 1000}
 	s := Share{replicas: 3, trip: 5, limits: []portion{{limit: "l", there: 1500, most: 500, params: params}}}
-	if limit, _ := s.Short(asking(1000), false); limit != "" {
+	if limit, _ := s.Short(asking(1000), haste{deniable: true}); limit != "" {
 		t.Errorf("the first request is short of %q", limit)
 	}
 }
