@@ -54,8 +54,8 @@ func (s *Session) run(ctx context.Context, keys, args []string, replicated bool)
 		} else {
 			reply, err = client.Do(ctx, script).ToArray()
 		}
-		if err == nil {
-			s.db.observe(sent, reply)
+		if err == nil && len(reply) == 4 {
+			s.db.observe(sent, reply[1:3])
 		}
 		return err
 	})
@@ -105,13 +105,13 @@ func (s *Session) within(ctx context.Context, call func(client rueidis.Client, a
 	}
 }
 
-// observe passes the server's time to the clock.
-func (d *DB) observe(sent time.Time, reply []rueidis.RedisMessage) {
-	if d.clock == nil || len(reply) != 4 {
+// observe passes the server's time, its seconds and microseconds, to the clock.
+func (d *DB) observe(sent time.Time, told []rueidis.RedisMessage) {
+	if d.clock == nil {
 		return
 	}
-	seconds, err := reply[1].ToString()
-	micros, err2 := reply[2].ToString()
+	seconds, err := told[0].ToString()
+	micros, err2 := told[1].ToString()
 	s, err3 := strconv.ParseInt(seconds, 10, 64)
 	us, err4 := strconv.ParseInt(micros, 10, 64)
 	if errors.Join(err, err2, err3, err4) == nil {
@@ -129,11 +129,25 @@ func (s *Session) Follow(ctx context.Context) error {
 }
 
 // read sends commands that change nothing, with one that tells the history. A reply of another history is
-// no answer, since that server may have lost the item.
+// no answer, since that server may have lost the item. While the clock is doubtful another one tells the time:
+// nothing is written then that would.
 func (s *Session) read(ctx context.Context, commands func(client rueidis.Client) []rueidis.Completed) (answers []rueidis.RedisResult, err error) {
+	d := s.db
 	err = s.within(ctx, func(client rueidis.Client, at *loaded) error {
-		all := append([]rueidis.Completed{client.B().Get().Key(s.db.key("history")).Build()}, commands(client)...)
+		all := append([]rueidis.Completed{client.B().Get().Key(d.key("history")).Build()}, commands(client)...)
+		timed := d.clock.Reading().Doubtful
+		if timed {
+			all = append(all, client.B().Time().Build())
+		}
+		sent := d.now()
 		answers = client.DoMulti(ctx, all...)
+		if timed {
+			last := len(answers) - 1
+			if told, err := answers[last].ToArray(); err == nil && len(told) == 2 {
+				d.observe(sent, told)
+			}
+			answers = answers[:last]
+		}
 		history, err := answers[0].ToString()
 		if rueidis.IsRedisNil(err) || err == nil && history != at.text() {
 			return errStale
@@ -141,7 +155,7 @@ func (s *Session) read(ctx context.Context, commands func(client rueidis.Client)
 		answers = answers[1:]
 		return err
 	})
-	return answers, s.db.translate(err)
+	return answers, d.translate(err)
 }
 
 // items reads items, nil where there is none, in one round trip. An item that cannot be read has a fault.
