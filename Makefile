@@ -99,7 +99,7 @@ SIMULATED := $(addprefix pkg/internal/fleet/,fleetsim lease plan schema comparis
 # Tests of built programs, of which the race detector sees only the test.
 OUTSIDE := test/bounds test/docs test/migrate test/operate test/reload
 # Tests that take all processors, or that build the program in another way.
-APART := test/durable test/envoytest test/fleet
+APART := test/clockjump test/durable test/envoytest test/fleet
 # $(call packages,DIRS) lists all packages but those.
 packages = $$($(GO) list ./... | grep -vxF "$$(printf '$(MODULE)/%s\n' $(1))")
 # Files that make some tests larger, or have tests of their own, which make test-long runs by their names.
@@ -125,7 +125,7 @@ test: $(DYNAMODB) $(AWSTOOLS) $(ZAELIMITER) $(VALKEY) ## Run the tests of each p
 test-full: $(ENVOY) $(DYNAMODB) $(AWSTOOLS) $(ZAELIMITER) $(CHROMIUM) $(CONSOLE) $(VALKEY) ## Run all other tests: with the race detector, the long forms, a real Envoy, a browser, the charts, the guides, a fleet that is killed
 	@GO="$(GO)" bash scripts/programs.sh $(GO) run ./test/kit/dynamolocal $(MAKE) --no-print-directory -j 2 -O test-fleet
 
-.PHONY: test-packages test-simulated test-race test-race-fleet test-long test-outside test-envoy test-manifests test-console test-fleet
+.PHONY: test-packages test-simulated test-race test-race-fleet test-long test-outside test-envoy test-clock test-manifests test-console test-fleet
 test-packages:
 	$(call gotest,-p 3 -timeout 15m,$(call packages,$(SIMULATED) $(OUTSIDE) $(APART)))
 
@@ -151,6 +151,10 @@ test-outside:
 test-envoy:
 	RATELIMIT_PROGRAM= $(call gotest,-count=1 -race -timeout 9m,./test/envoytest)
 
+# Of a service with a clock of its own, which it builds with all of Go's library.
+test-clock:
+	$(call gotest,-count=1 -timeout 25m,./test/clockjump)
+
 test-console:
 	cd test/console && $(call gotest,-count=1 -timeout 9m,./...)
 
@@ -164,7 +168,7 @@ test-manifests:
 # Tests of a fleet take all processors, for as many decisions as they can get, and those of
 # crashes hold a stop to its seconds. They run after all others. Each has a DynamoDB
 # Local of its own: tables of others would make it slow.
-test-fleet: test-race test-race-fleet test-long test-outside test-envoy test-console test-manifests
+test-fleet: test-race test-race-fleet test-long test-outside test-envoy test-clock test-console test-manifests
 	$(call gotest,-count=1 -timeout 9m,./test/durable)
 	RATELIMIT_DYNAMODB= $(call gotest,-count=1 -timeout 25m,./test/fleet)
 

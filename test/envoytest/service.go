@@ -37,6 +37,14 @@ func StartService(tb testing.TB, config, grpc, http string) *Service {
 	return startService(tb, grpc, http, os.Getenv(ProgramVariable), "serve", "--config", config, "--grpc-address", grpc, "--http-address", http, "--admin-address", "off")
 }
 
+// StartServiceWith is StartService with more variables of the environment, such as "A=b".
+func StartServiceWith(tb testing.TB, config string, variables ...string) *Service {
+	tb.Helper()
+	grpc, http := proctest.FreeAddress(tb), proctest.FreeAddress(tb)
+	return startService(tb, grpc, http, "env", append(variables, os.Getenv(ProgramVariable), "serve", "--config", config,
+		"--grpc-address", grpc, "--http-address", http, "--admin-address", "off")...)
+}
+
 // StartLimitador starts the program by the name limitador-server, as the image has it, with a file of limits.
 func StartLimitador(tb testing.TB, limits string) *Service {
 	tb.Helper()
