@@ -86,7 +86,13 @@ func TestOneRequestGathers(t *testing.T) {
 		t.Error("a request takes from several shards soon after two wanted to at a time")
 	}
 	at = at.Add(1)
+	third, ok := gathers()
+	if !ok {
+		t.Fatal("no other request takes from several shards after the end of the first")
+	}
+	third.Leave()
+	at = at.Add(-time.Hour)
 	if _, ok := gathers(); !ok {
-		t.Error("no other request takes from several shards after the end of the first")
+		t.Error("a request does not take from several shards after the time of day was set back")
 	}
 }

@@ -179,7 +179,7 @@ func (t *Tree) First(leaves []Leaf, now time.Time) Leaf {
 // within CrowdedPause of a time when a second one wanted to. Where all shards are nearly empty, others would only take
 // tokens from each other that none of them can use, and be late.
 func (t *Tree) gather(now time.Time) bool {
-	if now.UnixNano()-t.crowded.Load() < int64(CrowdedPause) { // rule: where requests take tokens from each other one seldom tries
+	if t.hasCrowd(now) { // rule: where requests take tokens from each other one seldom tries
 		return false
 	}
 	if !t.gathering.CompareAndSwap(false, true) { // rule: one request of a process takes from several shards
@@ -187,6 +187,13 @@ func (t *Tree) gather(now time.Time) bool {
 		return false
 	}
 	return true
+}
+
+// hasCrowd reports whether two requests wanted to within CrowdedPause. Where the time of day was set back meanwhile,
+// nothing is known.
+func (t *Tree) hasCrowd(now time.Time) bool {
+	since := now.UnixNano() - t.crowded.Load()
+	return since >= 0 && since < CrowdedPause.Nanoseconds()
 }
 
 // Favor has a shard asked first from now on.
