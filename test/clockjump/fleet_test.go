@@ -13,12 +13,12 @@ import (
 
 	"github.com/aws/smithy-go"
 
-	"github.com/ratelimit/ratelimit/pkg/tokenbucket"
 	"github.com/ratelimit/ratelimit/test/envoytest"
 	"github.com/ratelimit/ratelimit/test/kit/dynamofake"
 	"github.com/ratelimit/ratelimit/test/kit/dynamotest"
 	"github.com/ratelimit/ratelimit/test/kit/programtest"
 	"github.com/ratelimit/ratelimit/test/kit/valkeytest"
+	"github.com/ratelimit/ratelimit/test/kit/windows"
 )
 
 // fleetRules have a bucket that is leased, and one that no time of a test refills. Nothing is
@@ -33,7 +33,7 @@ domains:
   - {match: {few: "*"}, entity: "few/{few}", resource: r, limits: {n: 5/day}, consume: {n: 1}}
 `
 
-var hotLimit = tokenbucket.Params{Capacity: 500_000, Amount: 50_000, Period: time.Second.Milliseconds()}
+var hotLimit = windows.Bucket{Capacity: 500_000, Amount: 50_000, Period: time.Second.Milliseconds()}
 
 const (
 	pace    = 5 * time.Millisecond // between two calls to a replica: together eight times the rate

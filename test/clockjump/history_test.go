@@ -5,7 +5,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/ratelimit/ratelimit/pkg/tokenbucket"
 	"github.com/ratelimit/ratelimit/test/kit/windows"
 )
 
@@ -58,7 +57,7 @@ func (h *history) between(from, to int64) (n int) {
 
 // check wants no window of time with more than the limit, by the true time. Buckets have whole
 // milliseconds.
-func (h *history) check(t *testing.T, limit tokenbucket.Params) {
+func (h *history) check(t *testing.T, limit windows.Bucket) {
 	t.Helper()
 	h.mu.Lock()
 	defer h.mu.Unlock()

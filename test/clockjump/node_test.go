@@ -6,8 +6,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/ratelimit/ratelimit/pkg/tokenbucket"
 	"github.com/ratelimit/ratelimit/test/kit/programtest"
+	"github.com/ratelimit/ratelimit/test/kit/windows"
 )
 
 const (
@@ -28,8 +28,8 @@ domains:
 `
 
 var (
-	slowLimit = tokenbucket.Params{Capacity: 1_000_000, Amount: 100_000, Period: time.Hour.Milliseconds()}
-	fastLimit = tokenbucket.Params{Capacity: 10_000, Amount: 10_000, Period: time.Second.Milliseconds()}
+	slowLimit = windows.Bucket{Capacity: 1_000_000, Amount: 100_000, Period: time.Hour.Milliseconds()}
+	fastLimit = windows.Bucket{Capacity: 10_000, Amount: 10_000, Period: time.Second.Milliseconds()}
 )
 
 // node is an embedded store, and what it admits.

@@ -13,6 +13,9 @@ import (
 	"github.com/ratelimit/ratelimit/pkg/tokenbucket"
 )
 
+// Bucket has the parameters of a token bucket, for tests that import nothing of the program.
+type Bucket = tokenbucket.Params
+
 // Taking is an amount that was admitted at some moment of a call.
 type Taking struct {
 	From, To int64  // the whole call, in microseconds
