@@ -102,7 +102,7 @@ type Guard struct {
 	pending  atomic.Int64
 	held     atomic.Int64 // streams that were held back
 	closed   [Reasons]atomic.Int64
-	loggedAt atomic.Int64 // Unix ns
+	loggedAt atomic.Pointer[time.Time] // nil = never
 
 	closedOne chan struct{} // has a value when a connection was closed
 
@@ -288,9 +288,8 @@ func (g *Guard) closeFor(c *conn, why Reason) {
 		return
 	}
 	g.closed[why].Add(1)
-	now := time.Now().UnixNano()
-	last := g.loggedAt.Load()
-	if last != 0 && now-last < logInterval.Nanoseconds() || !g.loggedAt.CompareAndSwap(last, now) {
+	now, last := time.Now(), g.loggedAt.Load()
+	if last != nil && now.Sub(*last) < logInterval || !g.loggedAt.CompareAndSwap(last, &now) {
 		return
 	}
 	g.cfg.Logger.Warn("closing connections that ask for too much", slog.String("listener", g.cfg.Name),
