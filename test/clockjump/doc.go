@@ -1,5 +1,5 @@
-// Package clockjump tests running programs whose wall clock is set while their monotonic
-// clock goes on, as by a step of NTP or after a sleep of a virtual machine.
+// Package clockjump tests running programs whose wall clock is set. Their monotonic clock
+// goes on, as after a step of NTP or a sleep of a virtual machine.
 //
 // The clock of the machine is not touched. The program is built with a time.Now that adds
 // the seconds of a file. [go build -overlay] puts it in the place of the standard one. All

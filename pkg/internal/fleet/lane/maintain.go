@@ -195,7 +195,7 @@ type making struct {
 	epoch int64 // of the shard
 }
 
-// alone: the half is what it was at the split, whatever other writes do.
+// alone reports false: other writes change nothing of the half.
 func (m *making) alone() bool { return false }
 
 func (m *making) send(ctx context.Context) (reply, error) { return m.by.put(ctx, m.in) }
