@@ -18,7 +18,7 @@ func StartSentinel(tb testing.TB, primary *Server, name, password string) *Serve
 	if err != nil {
 		tb.Fatal(err)
 	}
-	s := &Server{Address: proctest.FreeAddress(tb), Dir: tb.TempDir(), Password: password, tb: tb, program: program(tb)}
+	s := &Server{Address: proctest.FreeAddress(tb), Dir: tb.TempDir(), Password: password, tb: tb}
 	_, own, err := net.SplitHostPort(s.Address)
 	if err != nil {
 		tb.Fatal(err)

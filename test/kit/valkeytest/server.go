@@ -3,6 +3,7 @@ package valkeytest
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"fmt"
 	"net"
@@ -33,9 +34,8 @@ type Server struct {
 	Dir      string // where it keeps its files
 	Password string // of the user default, for [Server.Do]; "" = none
 
-	tb      testing.TB
-	program string // its path, which a test that changes its directory would not find again
-	args    []string
+	tb   testing.TB
+	args []string
 
 	mu     sync.Mutex
 	cmd    *exec.Cmd
@@ -51,7 +51,7 @@ func Start(tb testing.TB, args ...string) *Server {
 	if testing.Short() {
 		tb.Skip("needs a Valkey or Redis server, which -short leaves out")
 	}
-	s := &Server{Address: proctest.FreeAddress(tb), Dir: tb.TempDir(), tb: tb, program: program(tb), args: args}
+	s := &Server{Address: proctest.FreeAddress(tb), Dir: tb.TempDir(), tb: tb, args: args}
 	if i := slices.Index(args, "--requirepass"); i >= 0 {
 		s.Password = args[i+1]
 	}
@@ -74,7 +74,7 @@ func (s *Server) Restart(args ...string) {
 func (s *Server) run(args []string) {
 	s.tb.Helper()
 	s.mu.Lock()
-	s.cmd = exec.CommandContext(context.WithoutCancel(s.tb.Context()), s.program, args...)
+	s.cmd = exec.CommandContext(context.WithoutCancel(s.tb.Context()), program(s.tb), args...)
 	s.cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	s.cmd.Stdout, s.cmd.Stderr = &s.output, &s.output
 	s.exited = make(chan struct{})
@@ -202,9 +202,16 @@ func readAnswer(conn net.Conn) (string, error) {
 // program returns the path of a server's program.
 func program(tb testing.TB) string {
 	tb.Helper()
-	if path := os.Getenv(ProgramVariable); path != "" {
-		return path
+	path := cmp.Or(os.Getenv(ProgramVariable), found())
+	if path == "" {
+		tb.Fatal("there is no valkey-server and no redis-server; `make tools` installs one")
 	}
+	return path
+}
+
+// found is the path of the program on PATH, or where make has put it; "" = there is none. It is
+// looked for once: a test that changes its directory would not find it again.
+var found = sync.OnceValue(func() string {
 	for _, name := range []string{"valkey-server", "redis-server"} {
 		if path, err := exec.LookPath(name); err == nil {
 			return path
@@ -212,16 +219,15 @@ func program(tb testing.TB) string {
 	}
 	dir, err := os.Getwd()
 	if err != nil {
-		tb.Fatal(err)
+		return ""
 	}
 	for root := dir; root != filepath.Dir(root); root = filepath.Dir(root) {
 		if path := filepath.Join(root, ".cache", "valkey", "valkey-server"); isFile(path) {
 			return path
 		}
 	}
-	tb.Fatal("there is no valkey-server and no redis-server; `make tools` installs one")
 	return ""
-}
+})
 
 func isFile(path string) bool {
 	info, err := os.Stat(path)
