@@ -97,6 +97,6 @@ func end(ctx context.Context, log *slog.Logger, part string, within time.Duratio
 	ctx, stop := context.WithTimeout(ctx, within)
 	defer stop()
 	if err := end(ctx); err != nil {
-		log.ErrorContext(ctx, "closing the "+part, "error", err)
+		log.ErrorContext(ctx, "a part of the service was not closed in order", "part", part, "error", err)
 	}
 }

@@ -36,7 +36,7 @@ func (s *Service) present(ctx context.Context, out *api.Status) {
 	out.Problems = append(out.Problems, stateProblems(&state)...)
 	out.Problems = append(out.Problems, limitProblems(undefined)...)
 	out.Problems = append(out.Problems, ruleProblems(s.RLS.Decided(), s.RLS.DeniedBy())...)
-	out.Problems = append(out.Problems, s.backend.problems()...)
+	out.Problems = append(out.Problems, s.problems()...)
 	out.Problems = append(out.Problems, fleetProblems(all)...)
 }
 
@@ -97,11 +97,11 @@ func ruleProblems(results, denials map[string]int64) []api.StatusProblem {
 }
 
 // problems returns the problems of the clock of a table, and of the buckets of an embedded store.
-func (s *backend) problems() (all []api.StatusProblem) {
-	if s.clock != nil && !s.clock.State().Trusted {
+func (b *backend) problems() (all []api.StatusProblem) {
+	if b.clock != nil && !b.clock.State().Trusted {
 		all = append(all, api.StatusProblem{What: "the clock of this machine cannot be trusted: buckets are not refilled", Do: "set the clock, and have NTP keep it right", Section: api.SectionReplica})
 	}
-	if store, ok := s.Store.(*embedded.Store); ok {
+	if store, ok := b.Store.(*embedded.Store); ok {
 		if shared := store.Overflow().Buckets; shared > 0 {
 			all = append(all, api.StatusProblem{
 				What: "the store is full: several keys share " + command.Count(int(shared), "bucket"),

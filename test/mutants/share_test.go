@@ -50,6 +50,10 @@ func shareRules() []mutant {
 			without: "if p.taken+n > p.most {",
 		},
 		{
+			name: "the write behind this one pauses by the replicas that write", file: "group.go", found: "TestNoRequestIsPassedBeyondItsDeadline",
+			rule: "no request is passed beyond its deadline", without: "case (beyond || r.passed || g.late(r, 0)) && g.deny(r, limit):",
+		},
+		{
 			name: "no request is passed beyond its deadline", file: "group.go", found: "TestNoRequestIsPassedBeyondItsDeadline",
 			without: "case (beyond || r.passed) && g.deny(r, limit):",
 		},
@@ -58,8 +62,12 @@ func shareRules() []mutant {
 			without: "last: false && tried,",
 		},
 		{
-			name: "a charge is written, and never denied", file: "group.go", found: "TestAChargeIsWritten",
+			name: "a charge that comes first is written", file: "group.go", found: "TestAChargeIsWritten",
 			without: "deniable: true,",
+		},
+		{
+			name: "a split is finished when its own half is there", file: "maintain.go", found: "TestAHalfIsOfItsSplit",
+			without: "case moving && t.made == 0:",
 		},
 		{
 			name: "a lane alone denies in time", file: "group.go", found: "TestALaneAloneDeniesInTime",

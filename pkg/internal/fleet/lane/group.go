@@ -128,7 +128,7 @@ func (g *group) include(r *Request) {
 		case limit == "":
 			g.apply(r)
 			return
-		case (beyond || r.passed || g.late(r, g.by.pace.Pause(len(g.by.out)+1, g.by.replicas(g.now)))) && g.deny(r, limit): // rule: no request is passed beyond its deadline
+		case (beyond || r.passed || g.late(r, g.pause())) && g.deny(r, limit): // rule: no request is passed beyond its deadline
 			return
 		}
 		r.passed = true
@@ -160,7 +160,7 @@ func (g *group) short(r *Request) (limit string, beyond bool) {
 	}
 	tried := g.by.view.asked > r.asked
 	return g.share.Short(r.Request, haste{
-		deniable: !r.Books(),            // rule: a charge is written, and never denied
+		deniable: !r.Books(),            // rule: a charge that comes first is written
 		last:     tried && g.late(r, 0), // rule: no request is tried beyond its deadline
 	})
 }
@@ -260,9 +260,19 @@ func (g *group) deny(r *Request, limit string) bool {
 	return true
 }
 
-// late reports whether the reply of a write that leaves after a pause may come after a request's deadline.
+// lateThirds is in how many thirds of a mean round trip the slowest replies come, mostly.
+const lateThirds = 5
+
+// late reports whether the reply of a write that leaves after a pause may come after a request's deadline. A request
+// that takes what is there is never late: it wants less than it asks for.
 func (g *group) late(r *Request, pause time.Duration) bool {
-	return r.patience(g.now.Add(pause)) < outlivedTrips*g.by.pace.RoundTrip()
+	return !r.asksForSome() && r.patience(g.now.Add(pause)) < lateThirds*g.by.pace.RoundTrip()/3
+}
+
+// pause is the time until the write behind this one, as [Lane.paced] has it.
+func (g *group) pause() time.Duration {
+	_, active := g.by.peers.Count(g.now)
+	return g.by.pace.Pause(len(g.by.out)+1, 1+active)
 }
 
 // giveBack adds to the bare state the tokens that the group gives back, and those that writes

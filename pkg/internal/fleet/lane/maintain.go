@@ -51,7 +51,7 @@ func (l *keeper) tidy(now time.Time) (m message, waits bool) {
 	case now.Before(t.rest):
 		l.wake(t.rest)
 		return nil, false
-	case moving && !t.made:
+	case moving && t.made != v.state.Shard.Other().Epoch: // rule: a split is finished when its own half is there
 		return l.make(now), false
 	case len(l.out) > 0:
 		return nil, true
@@ -94,8 +94,9 @@ func (l *keeper) make(now time.Time) message {
 		return nil
 	}
 	l.tasks.making = true
+	l.start() // requests that wait are not held up by it
 	item := schema.NewBucketItem(l.site.Namespace, l.site.Bucket, made.Shard.Index)
-	return l.sender.launch(&making{by: l, in: plan.PutMade(l.host.cfg.Table, made, item), epoch: made.Shard.Epoch}, now)
+	return l.sender.launch(&making{by: l, in: plan.PutMade(l.host.cfg.Table, made, item), index: made.Shard.Index, epoch: made.Shard.Epoch}, now)
 }
 
 // do does a task of an item that is known.
@@ -192,7 +193,8 @@ type making struct {
 
 	by    *keeper
 	in    *dynamodb.PutItemInput
-	epoch int64 // of the shard
+	index int   // of the shard
+	epoch int64 // of it
 }
 
 // alone reports false: other writes change nothing of the half.
@@ -205,15 +207,16 @@ func (m *making) conclude(got reply, err error, now time.Time) (again bool) {
 	l.sender.arrived(m)
 	l.tasks.making = false
 	if err == nil && got.refused {
-		other := l.view.state.Shard.Other()
-		there, unreadable := schema.ParseBucket(l.host.cfg.Table, l.site.Key(other.Index), got.item, nil)
+		there, unreadable := schema.ParseBucket(l.host.cfg.Table, l.site.Key(m.index), got.item, nil)
 		if err = unreadable; err == nil && there.Shard.Epoch < m.epoch {
 			err = errors.New("another item has the key of a new shard")
 		}
 	}
-	if l.tasks.made = err == nil; err != nil {
+	if err != nil {
 		l.rest("making a shard", err, now)
+		return false
 	}
+	l.tasks.made = m.epoch
 	return false
 }
 

@@ -2,6 +2,7 @@ package lane
 
 import (
 	"fmt"
+	"slices"
 	"sync/atomic"
 	"time"
 
@@ -110,6 +111,11 @@ func (r *Request) happen(e event) (ok bool) {
 // undone reports whether the tokens that its write takes are given back.
 func (r *Request) undone() bool {
 	return r.state == sentDenied || r.state == sentLeft && !r.Keep // rule: a call that leaves gets back what its write takes
+}
+
+// asksForSome reports whether the request takes what is there, up to an amount.
+func (r *Request) asksForSome() bool {
+	return slices.ContainsFunc(r.Spends, func(sp plan.Spend) bool { return sp.Ask > 0 })
 }
 
 // patience is how long the caller still waits.

@@ -35,7 +35,6 @@ func (l *Lane) saw(image *schema.Bucket, by *copies, now time.Time) {
 	l.lease.seen(now)
 	if image != nil {
 		l.keeper.tasks.load.Observe(now, image.Shard.Level, image.Shard.Units, l.host.cfg.ShardUnits)
-		l.keeper.tasks.made = l.keeper.tasks.made && image.Shard.Moving
 	}
 	if l.host.cfg.Seen != nil {
 		l.host.cfg.Seen(&l.site, l.index, Sight{State: image, At: now, Quiet: l.keeper.tasks.load.Quiet})

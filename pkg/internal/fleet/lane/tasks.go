@@ -42,6 +42,6 @@ type tasks struct {
 	rest   time.Time // nothing is done before
 	looked time.Time // the item is not read for them before
 	making bool      // its other half is being made
-	made   bool      // that half is there
+	made   int64     // the epoch of a half that is there; 0 = none is known
 	load   Load
 }
