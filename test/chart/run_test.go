@@ -356,8 +356,8 @@ func TestGracePeriod(t *testing.T) {
 		return step
 	}
 	// calls, administration and HTTP in one loop, the ledger; both stores; the last spans
-	steps := strings.Count(source, ", s.quiet)") + strings.Count(source, "[]*http.Server{s.admin.server, s.http.server}")
-	stores := strings.Count(source, "s.closeStore(")
+	steps := strings.Count(source, ", s.quiet)") + strings.Count(source, ", s.quiet, ") + strings.Count(source, "[]*http.Server{s.admin.server, s.http.server}")
+	stores := strings.Count(source, "min(s.quiet, storeTime)")
 	if steps != 4 || stores != 2 {
 		t.Errorf("the end has %d steps and %d stores, want 4 and 2 as the template's comment has", steps, stores)
 	}
