@@ -96,6 +96,8 @@ PURE := internal/awscmd/migration internal/command pkg/api pkg/tokenbucket \
 	test/kit/benchtable test/kit/clocktest test/kit/pagetest test/kit/quoted test/kit/windows
 # The same, with simulations of a fleet.
 SIMULATED := $(addprefix pkg/internal/fleet/,fleetsim lease plan schema comparison)
+# Tests of the store on DynamoDB Local, which has a process for each of them.
+FLEET := pkg/dynamo $(addprefix pkg/internal/fleet/,awsdb catalog engine lane)
 # Tests of built programs, of which the race detector sees only the test.
 OUTSIDE := test/bounds test/docs test/migrate test/operate test/reload
 # Tests that take all processors, or that build the program in another way.
@@ -132,9 +134,6 @@ test-packages:
 test-simulated:
 	nice -n 5 $(call gotest,-p 1 -timeout 15m,$(addprefix ./,$(SIMULATED)))
 
-# Tests of the store on DynamoDB Local, which has a process for each of them.
-FLEET := pkg/dynamo $(addprefix pkg/internal/fleet/,awsdb catalog engine lane)
-
 test-race:
 	$(call gotest,-race -p 2 -timeout 25m,$(call packages,$(PURE) $(filter-out %/comparison,$(SIMULATED)) $(OUTSIDE) $(APART) $(FLEET)))
 
@@ -144,21 +143,21 @@ test-race-fleet:
 test-long:
 	RATELIMIT_DYNAMODB= $(call gotest,-tags long -timeout 15m -run "^($$(grep -ohE '\<Test[A-Z]\w+' $(LONG) | sort -u | paste -sd '|'))$$",$(addprefix ./,$(patsubst %/,%,$(sort $(dir $(LONG))))))
 
-test-outside:
+test-outside: $(DYNAMODB) $(ZAELIMITER) $(VALKEY)
 	$(call gotest,-count=1 -p 2 -timeout 9m,$(addprefix ./,$(OUTSIDE)))
 
 # Of a service with the race detector, which it builds.
-test-envoy:
+test-envoy: $(ENVOY) $(DYNAMODB)
 	RATELIMIT_PROGRAM= $(call gotest,-count=1 -race -timeout 9m,./test/envoytest)
 
 # Of a service with a clock of its own, which it builds with all of Go's library.
-test-clock:
+test-clock: $(DYNAMODB) $(VALKEY)
 	$(call gotest,-count=1 -timeout 25m,./test/clockjump)
 
-test-console:
+test-console: $(CHROMIUM) $(CONSOLE) $(DYNAMODB) $(VALKEY)
 	cd test/console && $(call gotest,-count=1 -timeout 9m,./...)
 
-test-manifests:
+test-manifests: $(ENVOY) $(DYNAMODB) $(VALKEY)
 	cd test/istio && $(call gotest,-count=1 -timeout 9m,./...)
 	cd test/envoygateway && $(call gotest,-count=1 -timeout 9m,./...)
 	cd test/chart && $(call gotest,-count=1 -timeout 9m,./...)
