@@ -51,8 +51,8 @@
 // A request is denied at once when the last state, refilled to now, does not have its
 // tokens. Such a state is at most [Freshness] old. Tokens that other replicas gave back can
 // be missed for that long. Where tokens are short, a request is denied by its lane's part of
-// them if no later write can answer it before its deadline. A peek is answered by a state that was asked for after the peek
-// arrived.
+// them if no later write can answer it before its deadline. A peek is answered by a state
+// that was asked for after the peek arrived.
 //
 // # Requests
 //

@@ -264,15 +264,14 @@ func (g *group) deny(r *Request, limit string) bool {
 const lateThirds = 5
 
 // late reports whether the reply of a write that leaves after a pause may come after a request's deadline. A request
-// that takes what is there is never late: it wants less than it asks for.
+// that takes the tokens there are is never late: it wants less than it asks for.
 func (g *group) late(r *Request, pause time.Duration) bool {
 	return !r.asksForSome() && r.patience(g.now.Add(pause)) < lateThirds*g.by.pace.RoundTrip()/3
 }
 
 // pause is the time until the write behind this one, as [Lane.paced] has it.
 func (g *group) pause() time.Duration {
-	_, active := g.by.peers.Count(g.now)
-	return g.by.pace.Pause(len(g.by.out)+1, 1+active)
+	return g.by.pace.Pause(len(g.by.out)+1, g.by.writers(g.now))
 }
 
 // giveBack adds to the bare state the tokens that the group gives back, and those that writes

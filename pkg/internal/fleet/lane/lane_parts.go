@@ -83,6 +83,12 @@ func (l *traffic) replicas(now time.Time) int {
 	return 1 + others
 }
 
+// writers returns how many replicas certainly write to the item, this one included.
+func (l *traffic) writers(now time.Time) int {
+	_, active := l.peers.Count(now)
+	return 1 + active
+}
+
 // wakes say when a lane is to be stepped.
 type wakes struct {
 	running bool      // a runner is about to step

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"slices"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
@@ -77,11 +78,11 @@ func (l *keeper) lately(now time.Time) int64 {
 }
 
 // make returns the message that makes the other half of a split, nil while one is under way. Other
-// writes of the item go on: the half is what it was at the split.
+// writes of the item go on: the half has the tokens of the split.
 func (l *keeper) make(now time.Time) message {
 	v := l.view
 	switch {
-	case l.tasks.making:
+	case slices.ContainsFunc(l.out, isMaking):
 		return nil
 	case now.Sub(v.sent) > makeView || now.Round(0).Sub(v.sent.Round(0)) > makeView:
 		if len(l.out) > 0 { // its reply is a newer state
@@ -93,7 +94,6 @@ func (l *keeper) make(now time.Time) message {
 	if err != nil {
 		return nil
 	}
-	l.tasks.making = true
 	l.start() // requests that wait are not held up by it
 	item := schema.NewBucketItem(l.site.Namespace, l.site.Bucket, made.Shard.Index)
 	return l.sender.launch(&making{by: l, in: plan.PutMade(l.host.cfg.Table, made, item), index: made.Shard.Index, epoch: made.Shard.Epoch}, now)
@@ -197,6 +197,11 @@ type making struct {
 	epoch int64 // of it
 }
 
+func isMaking(m message) bool {
+	_, is := m.(*making)
+	return is
+}
+
 // alone reports false: other writes change nothing of the half.
 func (m *making) alone() bool { return false }
 
@@ -205,7 +210,6 @@ func (m *making) send(ctx context.Context) (reply, error) { return m.by.put(ctx,
 func (m *making) conclude(got reply, err error, now time.Time) (again bool) {
 	l := m.by
 	l.sender.arrived(m)
-	l.tasks.making = false
 	if err == nil && got.refused {
 		there, unreadable := schema.ParseBucket(l.host.cfg.Table, l.site.Key(m.index), got.item, nil)
 		if err = unreadable; err == nil && there.Shard.Epoch < m.epoch {

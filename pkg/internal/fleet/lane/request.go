@@ -113,7 +113,7 @@ func (r *Request) undone() bool {
 	return r.state == sentDenied || r.state == sentLeft && !r.Keep // rule: a call that leaves gets back what its write takes
 }
 
-// asksForSome reports whether the request takes what is there, up to an amount.
+// asksForSome reports whether the request takes the tokens that are there, up to an amount.
 func (r *Request) asksForSome() bool {
 	return slices.ContainsFunc(r.Spends, func(sp plan.Spend) bool { return sp.Ask > 0 })
 }

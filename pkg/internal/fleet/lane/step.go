@@ -109,8 +109,7 @@ func (l *Lane) plan(now time.Time) message {
 
 // paced reports whether the pace of the writes says to wait.
 func (l *Lane) paced(now time.Time) bool {
-	_, active := l.peers.Count(now)
-	at := l.pace.Next(len(l.out), 1+active)
+	at := l.pace.Next(len(l.out), l.writers(now))
 	if len(l.out) >= maxUnderWay {
 		return true
 	}

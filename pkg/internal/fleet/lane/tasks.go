@@ -41,7 +41,6 @@ type tasks struct {
 	todo   []task
 	rest   time.Time // nothing is done before
 	looked time.Time // the item is not read for them before
-	making bool      // its other half is being made
-	made   int64     // the epoch of a half that is there; 0 = none is known
+	made   int64     // the epoch of the last half that is there; 0 = none is known
 	load   Load
 }

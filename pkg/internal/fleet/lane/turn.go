@@ -80,8 +80,7 @@ func (l turner) turnDue(soon bool, now time.Time) bool {
 // crowded reports whether other replicas write to the item so often that no exact write finds it
 // at rest for a round trip.
 func (l turner) crowded(now time.Time) bool {
-	_, active := l.peers.Count(now)
-	return active > 0 && l.pace.RoundTrip() >= Least
+	return l.writers(now) > 1 && l.pace.RoundTrip() >= Least
 }
 
 // turn returns the message that asks other replicas for a turn, in place of an exact write that
