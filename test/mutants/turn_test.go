@@ -45,6 +45,18 @@ func turnRules() []mutant {
 				without: "g.pending = true",
 			},
 			{
+				name: "a busy lease is looked at often", file: "lease_write.go", found: "TestABusyLeaseLooksOften",
+				without: "every := lookRequests / 1e-3",
+			},
+			{
+				name: "the last lease is returned behind a turn", file: "lease_write.go", found: "TestTheLastLeaseIsReturnedBehindATurn",
+				without: "if l.asks(reaps) && l.turner.turnDue(false, now) {",
+			},
+			{
+				name: "a wait for a change ends with any change", file: "lease_state.go", found: "TestAWaitForAChangeEndsWithIt",
+				without: "case image.Version.Generation >= 5:",
+			},
+			{
 				name: "a lease is of the share of the shard", file: "lease_state.go", found: "TestALeaseIsOfTheShareOfTheShard",
 				without: "return h.hash == hash",
 			},

@@ -125,8 +125,12 @@ func (b *Buckets) shards(ctx context.Context, k schema.Key, first *schema.Bucket
 	return shards, nil
 }
 
-// Namespace returns a namespace, the zero one where the name is not registered.
+// Namespace returns the name and the id of a namespace, the zero one where the name is not registered. It
+// asks the table for one that is not in use in this process.
 func (b *Buckets) Namespace(ctx context.Context, name string) (schema.Namespace, error) {
+	if sp, ok := b.catalog.spaces.Load(name); ok && b.catalog.usable(ctx) == nil {
+		return schema.Namespace{Name: name, ID: sp.(*space).id}, nil
+	}
 	return b.catalog.registered(ctx, name)
 }
 

@@ -27,7 +27,7 @@ type changing struct {
 	sc         scenario
 	do         func(*change)
 	raised     int64         // tokens that the capacity is raised by; 0 = the limits stay
-	force      time.Duration // new limits are in force within it
+	force      time.Duration // new limits are in force within it; 0 = soon
 	splits     bool          // the bucket is split
 	kills      bool          // a replica is killed, so that its lease is lost
 	modes      []string      // none = both
@@ -51,8 +51,7 @@ type change struct {
 
 const (
 	changeBegins = 3 * time.Second
-	changeLasts  = 5 * time.Second // observed after it
-	inForce      = time.Second
+	changeLasts  = 5 * time.Second         // observed after it
 	reapTime     = 5600 * time.Millisecond // until a lease of a crashed replica is freed
 )
 
@@ -88,20 +87,20 @@ func changings() []changing {
 	return []changing{
 		{name: "nothing", text: "nothing changes", sc: usual, do: func(*change) {}},
 		{name: "nothing-half", text: "the same at half of the limit", sc: half, do: func(*change) {}},
-		{name: "raise", text: "the limit is raised on all replicas at once, at twice the limit", sc: usual, do: all, raised: 200, force: inForce},
-		{name: "raise-half", text: "the same at half of the limit", sc: half, do: all, raised: 200, force: inForce},
-		{name: "rollout", text: "the limit is raised on one replica after the other, each 0.7 s after the one before, at twice the limit", sc: usual, do: rollout, raised: 200, force: inForce},
-		{name: "one", text: "the limit is raised on one of three replicas alone, at twice the limit", sc: usual, do: func(c *change) { c.raise(0) }, raised: 200, force: inForce},
+		{name: "raise", text: "the limit is raised on all replicas at once, at twice the limit", sc: usual, do: all, raised: 200},
+		{name: "raise-half", text: "the same at half of the limit", sc: half, do: all, raised: 200},
+		{name: "rollout", text: "the limit is raised on one replica after the other, each 0.7 s after the one before, at twice the limit", sc: usual, do: rollout, raised: 200},
+		{name: "one", text: "the limit is raised on one of three replicas alone, at twice the limit", sc: usual, do: func(c *change) { c.raise(0) }, raised: 200},
 		{name: "reset", text: "the bucket is reset amid twice the limit", sc: usual, do: (*change).resets},
 		{name: "reset-half", text: "the same at half of the limit", sc: half, do: (*change).resets},
 		{name: "stop", text: "one replica is stopped in order, at twice the limit", sc: usual, do: (*change).stops},
-		{name: "raise-stop", text: "two replicas read a raised limit while the third is stopped in order, at twice the limit", sc: usual, raised: 200, force: inForce, do: func(c *change) {
+		{name: "raise-stop", text: "two replicas read a raised limit while the third is stopped in order, at twice the limit", sc: usual, raised: 200, do: func(c *change) {
 			c.raise(0)
 			c.raise(1)
 			c.stops()
 		}},
 		{
-			name: "killed", text: "one of three replicas is killed, and the others read another limit of a day that is used up", sc: day, raised: 20, kills: true, force: reapTime + inForce,
+			name: "killed", text: "one of three replicas is killed, and the others read another limit of a day that is used up", sc: day, raised: 20, kills: true, force: reapTime + time.Second,
 			do: func(c *change) {
 				c.kill()
 				time.Sleep(2 * time.Second)
@@ -111,7 +110,7 @@ func changings() []changing {
 			},
 		},
 		{name: "split", text: "a bucket at 700 writes a second is split, of which an item is good for 300", sc: split, do: func(*change) {}, splits: true, modes: []string{modeGroupCommit}},
-		{name: "split-raise", text: "the same, and its limit is raised", sc: split, do: all, raised: 200, force: inForce, splits: true, modes: []string{modeGroupCommit}},
+		{name: "split-raise", text: "the same, and its limit is raised", sc: split, do: all, raised: 200, splits: true, modes: []string{modeGroupCommit}},
 	}
 }
 
@@ -252,20 +251,20 @@ func (c *change) result(ex *exacts) changed {
 			r.exceed("the raised limit is never in force, in %v", r.Force)
 		} else {
 			r.Force, forced = d, c.at.Add(d)
-			if d > c.force {
-				r.exceed("the raised limit is in force after %v, want %v", d, c.force)
+			if most := max(c.force, c.soon()); d > most {
+				r.exceed("the raised limit is in force after %v, want %v", d, most)
 			}
 		}
 	}
 	if c.splits && !c.far() && len(ex.split) == 0 { // in a far store it has too few writes
 		r.exceed("the bucket is never split")
 	}
-	if c.took > inForce {
-		r.exceed("a reset or a stop took %v, want %v", c.took, inForce)
+	if most := c.soon(); c.took > most {
+		r.exceed("a reset or a stop took %v, want %v", c.took, most)
 	}
 	for kind, took := range r.kinds {
 		r.Exact = max(r.Exact, took)
-		if most := c.exactMost(kind); took > most && !c.kills {
+		if most := c.soon(); took > most && !c.kills {
 			r.exceed("an exact write took %v, want %v: %s", took, most, kind)
 		}
 	}
@@ -364,18 +363,13 @@ func (c *change) lateMost() float64 {
 	return most
 }
 
-// exactMost returns how long an exact write of a kind may take. The target is five round trips and 100 ms. In
-// far stores leases are asked for against those of others. A split that another replica comes before may be
-// wanted again only with the next window of the load.
-func (c *change) exactMost(kind string) time.Duration {
-	most := 5*c.trip + 100*time.Millisecond
-	switch {
-	case kind == exactSplit:
-		most += time.Second
-	case c.far():
-		most *= 4
+// soon returns how long a change, a reset, a stop and an exact write may take: five round trips and 100 ms. In
+// a far store leases are returned one after the other, which takes two more.
+func (c *change) soon() time.Duration {
+	if c.far() {
+		return 7*c.trip + 100*time.Millisecond
 	}
-	return most
+	return 5*c.trip + 100*time.Millisecond
 }
 
 // lacks returns how many millitokens of the bucket are missing without an explanation, once all

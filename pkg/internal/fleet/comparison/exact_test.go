@@ -94,6 +94,19 @@ func removes(in *dynamodb.UpdateItemInput, attr string) bool {
 	return false
 }
 
+// sets reports whether an update sets an attribute to the number that an item has.
+func sets(in *dynamodb.UpdateItemInput, attr string, item map[string]types.AttributeValue) bool {
+	is, _ := item[attr].(*types.AttributeValueMemberN)
+	for name, of := range in.ExpressionAttributeNames {
+		if _, value, found := strings.Cut(*in.UpdateExpression, name+"="); found && of == attr && is != nil {
+			value, _, _ = strings.Cut(value, " ")
+			will, _ := in.ExpressionAttributeValues[strings.TrimSuffix(value, ",")].(*types.AttributeValueMemberN)
+			return will != nil && will.Value == is.Value
+		}
+	}
+	return false
+}
+
 // key returns under which a write is followed.
 func (e *exacts) key(replica int, in *dynamodb.UpdateItemInput, kind string) string {
 	if kind == exactLease {
@@ -157,11 +170,11 @@ func (e *exacts) refused(replica int, in *dynamodb.UpdateItemInput, err error) {
 		return
 	}
 	key := e.key(replica, in, kind)
-	if s := e.trying[key]; s == nil || s.tries > 1 {
+	if _, moving := refusal.Item[schema.AttrMoving]; kind == exactSplit && (moving != removes(in, schema.AttrMoving) || sets(in, schema.AttrLevel, refusal.Item)) {
+		delete(e.trying, key) // another replica has split it, or has finished the split
 		return
 	}
-	if _, moving := refusal.Item[schema.AttrMoving]; kind == exactSplit && moving != removes(in, schema.AttrMoving) {
-		delete(e.trying, key) // another replica has split it, or has finished the split
+	if s := e.trying[key]; s == nil || s.tries > 1 {
 		return
 	}
 	is, _ := refusal.Item[schema.AttrEpoch].(*types.AttributeValueMemberN)

@@ -69,7 +69,7 @@ func stateOf(key limiter.BucketKey, leaves []*schema.Bucket, at int64) limiter.B
 	state := limiter.BucketState{Key: key, Limits: plan.Balances(leaves, at), Shards: len(leaves)}
 	for _, b := range leaves {
 		for i := range b.Leases {
-			if b.Leases[i].Rate > 0 || b.Leases[i].Room > 0 {
+			if b.Leases[i].Holds() {
 				state.Leases++
 			}
 		}

@@ -16,8 +16,9 @@ const (
 	// recallTime is how long leases are waited for. A slot that asks for them does so for
 	// 4 s, and an adjustment is to hold within 5 s.
 	recallTime = 2 * time.Second
-	// recallPause is the time between two reads of the item meanwhile.
-	recallPause = 50 * time.Millisecond
+	// recallLeast and recallMost bound the time between two reads of the item meanwhile.
+	recallLeast = 5 * time.Millisecond
+	recallMost  = 50 * time.Millisecond
 	// dismissTime bounds the removal of a slot that asks for leases in vain.
 	dismissTime = time.Second
 	// dismissTries bounds its tries: other writes can come between.
@@ -45,6 +46,11 @@ func newWish(by awsdb.Loop) wish {
 // over reports whether leases were waited for as long as they are.
 func (w *wish) over(passed time.Duration) bool { return w.since > 0 && passed-w.since >= recallTime }
 
+// pauses returns the time until the item is read again: the longer leases were waited for, the longer.
+func (w *wish) pauses(passed time.Duration) time.Duration {
+	return min(max((passed-w.since)/16, recallLeast), recallMost)
+}
+
 // recall asks for the leases of all shards, unless it was done, and waits a moment.
 func (t *adjustment) recall(ctx context.Context, leaves []*schema.Bucket) error {
 	if t.wish.since == 0 {
@@ -58,8 +64,9 @@ func (t *adjustment) recall(ctx context.Context, leaves []*schema.Bucket) error 
 		slot := lease.WishSlot(at, t.wish.sequence)
 		t.wish.out[b.Shard.Index] = true
 		t.lease(ctx, b, at, &schema.Lease{Replica: t.wish.replica, Sequence: slot.Seq, Demand: slot.Demand, At: slot.At})
+		t.cfg.Changed(t.ns.ID, t.Bucket, b.Shard.Index) // a lease of this process is returned at once
 	}
-	if t.cfg.Loop.Sleep(ctx, recallPause) != nil {
+	if t.cfg.Loop.Sleep(ctx, t.wish.pauses(t.passed())) != nil {
 		return fmt.Errorf("%w: the leases of the bucket were not returned before the call ended; make it again", limiter.ErrUnavailable)
 	}
 	return nil

@@ -36,8 +36,8 @@
 //
 //	1  a slot without parts is written into the item. It asks all holders to return their
 //	   leases, and not to ask for new ones.
-//	2  each holder sees it within half a second, and returns its lease with the tokens that
-//	   are left.
+//	2  each holder sees it as it reads the item next, and returns its lease with the tokens
+//	   that are left. A busy one reads it within 60 ms, each within half a second.
 //	3  when no part is out the adjustment is made, and the slot goes with it.
 //
 // After [recallTime] the adjustment is made in any case. Leases that are still out, of

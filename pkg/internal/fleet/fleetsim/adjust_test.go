@@ -233,7 +233,7 @@ func (a *adjusting) lands(f *fleet, before *schema.Bucket) {
 		if holder == nil || holder.ended || holder.leaves || holder.twin || holder.lapsed[a.bucket] || before.Leases[i].Rate+before.Leases[i].Room == 0 {
 			continue
 		}
-		if well, within := holder.well(a.began, f.now), lookEvery+f.promptly(); well > within && a.process.suffered(a.began, f.now) < leaseTrouble {
+		if well, within := holder.well(a.began, f.now), lookMost+f.promptly(); well > within && a.process.suffered(a.began, f.now) < leaseTrouble {
 			f.failInTime("bucket %d: %s does not wait for the lease of replica %d, which had no trouble for %v of %v, and is to return it within %v", a.bucket.index, a.Kind.Action(), holder.index, time.Duration(well), time.Duration(f.now-a.began), time.Duration(within))
 		}
 	}

@@ -28,9 +28,9 @@ const (
 	// leaseTrouble is how much trouble a lease survives: within the rest of its term it is
 	// renewed, 2.2 s after the write before at the latest, or returned.
 	leaseTrouble = 1500 * int64(time.Millisecond)
-	// lookEvery is how old the state that a replica has of the item of its lease may
+	// lookMost is how old the state that a replica has of the item of its lease may
 	// be.
-	lookEvery = 500 * int64(time.Millisecond)
+	lookMost = 500 * int64(time.Millisecond)
 	// reapTime is the time until the lease of an ended process is freed, and the next one is not
 	// in its way any more.
 	reapTime = 6 * second

@@ -236,7 +236,7 @@ func TestALeaseIsReturnedAfterASleep(t *testing.T) {
 // While replies do not correct the clock, the item is read seldom.
 func TestFewReadsCorrectTheClock(t *testing.T) {
 	l, now, _ := asleep(t)
-	const lasts, most = 5 * time.Second, awsdb.JumpReplies + int(5*time.Second/lookEvery)
+	const lasts, most = 5 * time.Second, awsdb.JumpReplies + int(5*time.Second/lookMost)
 	reads := 0
 	for began := *now; now.Sub(began) < lasts; *now = now.Add(time.Millisecond) {
 		l.lessee.recall()

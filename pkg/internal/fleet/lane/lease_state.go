@@ -58,16 +58,16 @@ const changeWait = time.Second
 // change is a change of the limits that waits for the leases of an item. The return of the last
 // one leaves no sign of it in the item. Other leases would come before the change again.
 type change struct {
-	generation uint64
-	until      time.Time
+	from  uint64 // hash of the limits of the item meanwhile
+	until time.Time
 }
 
 // saw takes in an image of the item.
 func (c *change) saw(image *schema.Bucket, now time.Time) {
 	switch {
 	case image.Pending > 0 && image.Leased():
-		c.generation, c.until = image.Pending, now.Add(changeWait)
-	case image.Version.Generation >= c.generation:
+		c.from, c.until = image.Version.Hash, now.Add(changeWait)
+	case image.Version.Hash != c.from: // rule: a wait for a change ends with any change
 		c.until = time.Time{}
 	}
 }
@@ -124,7 +124,7 @@ func (h *held) issue(p *lease.Plan) {
 // holds one of the last lease writes of its replica, or the same as before, however many lease
 // writes were refused since.
 func (h *held) copied(own *schema.Lease) bool {
-	if own == nil || own.Rate+own.Room == 0 || slices.Contains(h.shown, own.Sequence) {
+	if !own.Holds() || slices.Contains(h.shown, own.Sequence) {
 		return false
 	}
 	return !slices.Contains(h.issued[:min(h.writes, len(h.issued))], own.Sequence) // rule: a lease of a copy is not the own one

@@ -42,9 +42,23 @@ func (l lessee) due(now time.Time) (m message, waits bool) {
 	return m, waits
 }
 
-// lookEvery is how old the state of the item may be while a lease is served, or the outcome of its
-// return is not known. Others ask for the lease in the item, and wait for its return.
-const lookEvery = 500 * time.Millisecond
+// The state of the item is read again while a lease is served, or the outcome of its return is not known:
+// others ask for the lease in the item, and wait for its return.
+const (
+	lookRequests = 12                     // a lease serves about as many between two reads
+	lookLeast    = 60 * time.Millisecond  // the least time between them
+	lookMost     = 500 * time.Millisecond // the longest, where few requests come
+)
+
+// lookEvery returns how old the state of the item may be. A busy lease sees soon that another replica
+// asks for it, and its reads stay few for each decision.
+func (l lessee) lookEvery() time.Duration {
+	if l.view.clock.Doubtful { // the time of the demand stands still
+		return lookMost
+	}
+	every := lookRequests / max(l.held.holder.Requests(l.view.now), 1e-3) // ms // rule: a busy lease is looked at often
+	return min(max(time.Duration(every*float64(time.Millisecond)), lookLeast), lookMost)
+}
 
 // look returns the read of an item that was not seen for a while, or whose replies are to correct the
 // clock; nil for none. It ends a lease that is over.
@@ -74,7 +88,7 @@ func (l lessee) look(now time.Time) message {
 		l.held.settles = now.Add(leaseRetry)
 		return l.turner.turn(now) // rule: a turn settles the outcome of the last return
 	}
-	if at := later(l.view.sent, l.held.looked).Add(lookEvery); now.Before(at) {
+	if at := later(l.view.sent, l.held.looked).Add(l.lookEvery()); now.Before(at) {
 		l.wake(at)
 		return nil
 	}
@@ -92,7 +106,7 @@ func (l lessee) ask(now time.Time, dead uint32, reaps bool) (message, bool) {
 	if len(l.queue) == 0 && h.holds() { // no call brings the time
 		v.advance(l.host.cfg.Clock.Correct(l.host.cfg.Clock.Steady(now)).UnixMilli())
 	}
-	if l.asks(reaps) && l.turner.turnDue(false, now) {
+	if l.asks(reaps) && l.turner.turnDue(l.last(now), now) { // rule: the last lease is returned behind a turn
 		return l.turner.turn(now), true
 	}
 	var p *lease.Plan
@@ -132,6 +146,16 @@ func (l lessee) ask(now time.Time, dead uint32, reaps bool) (message, bool) {
 	l.pace.Sent(now)
 	h.asked = at
 	return l.sender.launch(m, now), true
+}
+
+// last reports whether the lease is to be returned for others, and one that writes to the item has none any
+// more. It writes for each of its requests, and each write refuses the return.
+func (l lessee) last(now time.Time) bool {
+	h, state := l.held.holder, l.view.state
+	if h == nil || state == nil || !h.Asked(l.view.now) && !l.held.change.waits(now) && l.newer.limits == nil {
+		return false
+	}
+	return l.peers.Any(now, func(replica uint32) bool { return !state.Lease(replica).Holds() })
 }
 
 // asks reports whether a lease write is to be sent, as far as is known before it is planned.

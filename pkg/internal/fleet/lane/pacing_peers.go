@@ -84,5 +84,15 @@ func (p *Peers) Count(now time.Time) (all, active int) {
 // Has reports whether a replica wrote to the item lately, as far as the ids show.
 func (p *Peers) Has(replica uint32, now time.Time) bool { return p.of[replica].fresh(now) }
 
+// Any reports whether one of the replicas that certainly wrote to the item lately is such a one.
+func (p *Peers) Any(now time.Time, such func(replica uint32) bool) bool {
+	for id, seen := range p.of {
+		if seen.fresh(now) && !seen.long && such(id) {
+			return true
+		}
+	}
+	return false
+}
+
 // fresh reports whether the replica wrote lately.
 func (p peer) fresh(now time.Time) bool { return !p.at.IsZero() && now.Sub(p.at) < PeerMemory }

@@ -41,9 +41,15 @@ func TestThePagesQuoteWhatIsTrue(t *testing.T) {
 			fmt.Sprintf("%d bits of each write's id are drawn", saltBits),
 			fmt.Sprintf("one in 1,%03d of those with the same number", 1<<saltBits-1000),
 		},
-		"design/leases.md": {fmt.Sprintf("A replica has %d takes of an item under way at most", schema.ChannelCount)},
+		"design/leases.md": {
+			fmt.Sprintf("A replica has %d takes of an item under way at most", schema.ChannelCount),
+			fmt.Sprintf("as soon as %d requests have come since, after %s at least and %s at most", lookRequests, ms(lookLeast), ms(lookMost)),
+		},
 	} {
 		quoted.Require(t, "../../../../docs/"+page, quotes...)
+	}
+	if lookLeast != 60*time.Millisecond || lookMost != 500*time.Millisecond {
+		t.Error("the doc of package engine says: 60 ms, and half a second")
 	}
 	if lateTrips != 3 || owedPatience != time.Minute || makeView != time.Hour || maxUnderWay != schema.ChannelCount {
 		t.Error("the pages say: one and a half round trips, a minute, an hour, and as many writes as channels")

@@ -17,6 +17,9 @@ type Lease struct {
 	At       uint8
 }
 
+// Holds reports whether parts are out on the lease. A slot without parts asks for leases, and nil is none.
+func (l *Lease) Holds() bool { return l != nil && l.Rate+l.Room > 0 }
+
 const (
 	// leaseSize is how many bytes a lease takes in attribute ls. 4 bytes are of the
 	// replica, 2 of the sequence and 1 of the time. Rate, room, demand and stock have

@@ -1,0 +1,122 @@
+package lane
+
+import (
+	"testing"
+	"time"
+
+	"github.com/ratelimit/ratelimit/pkg/internal/fleet/lease"
+	"github.com/ratelimit/ratelimit/pkg/internal/fleet/schema"
+)
+
+// A busy lease reads its item often, so that another replica that asks for it has it soon, and one in little
+// use seldom. In each there are few reads for a decision.
+func TestABusyLeaseLooksOften(t *testing.T) {
+	for name, tt := range map[string]struct {
+		gap  time.Duration // between two requests
+		most time.Duration // for which the item is not seen
+	}{
+		"1,000 a second": {time.Millisecond, lookLeast},
+		"100 a second":   {10 * time.Millisecond, 130 * time.Millisecond},
+		"20 a second":    {50 * time.Millisecond, lookMost},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := newLessees(t)
+			l := s.grant("e")
+			requests, reads := 0, 0
+			var most time.Duration
+			began, seen := *s.now, *s.now
+			for ; s.now.Sub(began) < 3*time.Second; *s.now = s.now.Add(time.Millisecond) {
+				if s.now.Sub(began)%tt.gap == 0 {
+					requests++
+					s.Send(s.request("e", 1))
+				}
+				m, _ := l.step(*s.now, true)
+				if m == nil {
+					continue
+				}
+				l.sender.arrived(m)
+				switch m := m.(type) {
+				case *read:
+					reads++
+				case *leaseWrite:
+					m.came(m.write.After(), false, *s.now)
+				}
+				if s.now.Sub(began) > time.Second {
+					most = max(most, s.now.Sub(seen))
+				}
+				seen, l.view.sent = *s.now, *s.now
+			}
+			if most < tt.most/2 || most > tt.most+10*time.Millisecond {
+				t.Errorf("the item is not seen for up to %v, want %v", most, tt.most)
+			}
+			if reads > requests/8 {
+				t.Errorf("%d reads for %d requests", reads, requests)
+			}
+		})
+	}
+}
+
+// A lease that others wait for is returned behind a turn where one of them writes without a lease: each of
+// its writes would refuse the return.
+func TestTheLastLeaseIsReturnedBehindATurn(t *testing.T) {
+	const other = 77
+	for name, tt := range map[string]struct {
+		asked, writes, holds bool
+		turn                 bool
+	}{
+		"nobody asks for it":             {false, true, false, false},
+		"nobody else writes":             {true, false, false, false},
+		"the others have leases":         {true, true, true, false},
+		"another writes without a lease": {true, true, false, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := newLessees(t)
+			l := s.grant("e")
+			*s.now = s.now.Add(100 * time.Millisecond)
+			l.pace.Reply(Least)
+			image := *l.view.state
+			image.Serial++
+			image.Leases = append([]schema.Lease(nil), image.Leases...)
+			if tt.holds {
+				image.Leases = append(image.Leases, schema.Lease{Replica: other, Sequence: 1, Rate: 1})
+			}
+			if tt.asked {
+				slot := lease.WishSlot(s.now.UnixMilli(), 5)
+				image.Leases = append(image.Leases, schema.Lease{Replica: 99, Sequence: slot.Seq, Demand: slot.Demand, At: slot.At})
+			}
+			l.sees(&image, &copies{sent: *s.now}, *s.now)
+			if tt.writes {
+				l.peers.Observe([]schema.WriteID{schema.NewWriteID(other, 1)}, 1, *s.now)
+			}
+			m, _ := l.step(*s.now, true)
+			if _, turn := m.(*turnWrite); turn != tt.turn {
+				t.Errorf("got the message %T, want a turn: %t", m, tt.turn)
+			}
+		})
+	}
+}
+
+// A wait for a change of limits ends with a change, also where another replica has made it that has an older
+// generation of the same limits.
+func TestAWaitForAChangeEndsWithIt(t *testing.T) {
+	waits := &schema.Bucket{Version: schema.Version{Generation: 3, Hash: 1}, Pending: 5, Leases: []schema.Lease{{Rate: 1}}}
+	for name, tt := range map[string]struct {
+		next schema.Bucket
+		ends bool
+	}{
+		"the last lease is back":         {schema.Bucket{Version: waits.Version}, false},
+		"the generation is raised alone": {schema.Bucket{Version: schema.Version{Generation: 4, Hash: 1}}, false},
+		"under the generation":           {schema.Bucket{Version: schema.Version{Generation: 5, Hash: 2}}, true},
+		"under an older one":             {schema.Bucket{Version: schema.Version{Generation: 4, Hash: 2}}, true},
+	} {
+		var c change
+		at := time.Unix(1, 0)
+		c.saw(waits, at)
+		if c.saw(&tt.next, at); c.waits(at) == tt.ends {
+			t.Errorf("%s: the wait ends: %t, want %t", name, !tt.ends, tt.ends)
+		}
+		if c.waits(at.Add(changeWait)) {
+			t.Errorf("%s: the wait has no end", name)
+		}
+	}
+}
