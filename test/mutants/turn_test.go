@@ -45,6 +45,14 @@ func turnRules() []mutant {
 				without: "g.pending = true",
 			},
 			{
+				name: "a turn comes beside writes under way", file: "step.go", found: "TestATurnComesBesideWritesUnderWay",
+				without: "case g.held:",
+			},
+			{
+				name: "one turn is asked for at a time", file: "turn.go", found: "TestATurnComesBesideWritesUnderWay",
+				without: "return !l.turns.held(now) && (!slices.ContainsFunc(l.out, asks) || true) && l.turnDue(true, now)",
+			},
+			{
 				name: "a busy lease is looked at often", file: "lease_write.go", found: "TestABusyLeaseLooksOften",
 				without: "every := lookRequests / 1e-3",
 			},

@@ -95,8 +95,8 @@ func (l *Lane) plan(now time.Time) message {
 	g.fill(l.queue)
 	l.queue = g.left
 	switch {
-	case g.held:
-	case g.stage.Exact() && l.turner.turnDue(g.brings, now):
+	case g.held && (!g.brings || !l.turner.beside(now)): // rule: a turn comes beside writes under way
+	case g.held, g.stage.Exact() && l.turner.turnDue(g.brings, now):
 		l.queue = append(g.actors, l.queue...)
 		return l.turner.turn(now)
 	case len(g.actors) > 0 || g.brings || g.stage.Marks():

@@ -2,6 +2,7 @@ package lane
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	"github.com/ratelimit/ratelimit/pkg/internal/fleet/plan"
@@ -75,6 +76,13 @@ func (l turner) turnDue(soon bool, now time.Time) bool {
 		return false
 	}
 	return l.turns.lost >= turnAfter || soon && l.crowded(now) // rule: a turn is asked for where other writes come before
+}
+
+// beside reports whether a turn is to come before an exact write that waits for the messages under way. It
+// commutes with them.
+func (l turner) beside(now time.Time) bool {
+	asks := func(m message) bool { _, is := m.(*turnWrite); return is }
+	return !l.turns.held(now) && !slices.ContainsFunc(l.out, asks) && l.turnDue(true, now) // rule: one turn is asked for at a time
 }
 
 // crowded reports whether other replicas write to the item so often that no exact write finds it

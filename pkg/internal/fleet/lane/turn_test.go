@@ -95,6 +95,46 @@ func TestATurnIsAskedFor(t *testing.T) {
 	}
 }
 
+// A change of limits waits for the messages under way, and its turn does not: it commutes with them.
+func TestATurnComesBesideWritesUnderWay(t *testing.T) {
+	for name, tt := range map[string]struct {
+		crowded, asked, held bool
+		turn                 bool
+	}{
+		"alone":                      {},
+		"others write":               {crowded: true, turn: true},
+		"a turn is asked for":        {crowded: true, asked: true},
+		"another replica has a turn": {crowded: true, held: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			_, l, _, at := fresh(t)
+			now, seen := *at, bench(t, 500, 1000).view
+			l.view.known, l.view.state, l.view.quick, l.view.head = true, seen.state, seen.quick, seen.head
+			l.pace.Reply(Least)
+			if tt.crowded {
+				l.peers.Observe(nil, 1, now)
+				l.peers.Observe([]schema.WriteID{schema.NewWriteID(7, 1)}, 1, now)
+			}
+			limits, err := limiter.NewLimits(limiter.Custom("l", 1000, 1001, time.Second))
+			if err != nil {
+				t.Fatal(err)
+			}
+			send(t, l)
+			l.newer, l.view.sent = wanted{limits, 2}, now
+			if tt.asked {
+				l.turner.turn(now)
+			}
+			if tt.held {
+				l.turns.until = now.Add(time.Millisecond)
+			}
+			m := l.plan(now)
+			if _, turn := m.(*turnWrite); turn != tt.turn || !turn && m != nil {
+				t.Errorf("got the message %T, want a turn: %t", m, tt.turn)
+			}
+		})
+	}
+}
+
 // A channel rests after a take that was sent twice. The first of the others is next, so that an item has few
 // ids.
 func TestChannelsRest(t *testing.T) {
