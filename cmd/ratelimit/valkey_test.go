@@ -355,7 +355,8 @@ func TestAServerWithTLS(t *testing.T) {
 
 // A server of a cluster cannot have a table: it may have to move keys to others, which are not asked.
 func TestAServerOfACluster(t *testing.T) {
-	server := valkeytest.Start(t, "--cluster-enabled", "yes")
+	_, bus, _ := net.SplitHostPort(proctest.FreeAddress(t)) // the usual one is among those of outgoing connections
+	server := valkeytest.Start(t, "--cluster-enabled", "yes", "--cluster-port", bus)
 	server.Must("CLUSTER", "ADDSLOTSRANGE", "0", "16383")
 	eventually(t, "the cluster", func() bool { return strings.Contains(server.Must("CLUSTER", "INFO"), "cluster_state:ok") })
 	code, stdout, stderr := output(t, "valkey", "create", "--address", server.Address)
