@@ -90,6 +90,9 @@ func turnRules() []mutant {
 				name: "a turn raises the epoch", file: "turn.go", found: "TestATurnEndsWritesUnderWay",
 			},
 			{
+				name: "a turn ends no other that it has not seen", file: "turn.go", found: "TestATurnEndsWritesUnderWay",
+			},
+			{
 				name: "a turn lands beside takes", file: "outcome.go", found: "TestOvertaken",
 				without: "return w.exact && image != nil",
 			},

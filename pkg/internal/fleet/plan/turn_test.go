@@ -9,8 +9,8 @@ import (
 	"github.com/ratelimit/ratelimit/pkg/limiter"
 )
 
-// A turn commutes with takes that come before it, and no write that was planned before it is
-// applied after it. The next exact write is planned on its reply.
+// A turn commutes with all writes that come before it but another turn, and no write that was planned before
+// it is applied after it. The next exact write is planned on its reply.
 func TestATurnEndsWritesUnderWay(t *testing.T) {
 	b := newBench(t)
 	take := func(replica uint32) *plan.Write { return b.spend(500, replica, limiter.Spend{Take: 1000}) }
@@ -36,10 +36,19 @@ func TestATurnEndsWritesUnderWay(t *testing.T) {
 	if b.state.Turn != want {
 		t.Error("a take ended the turn")
 	}
+	seen, later := turn(6), b.state.Shard.Epoch
 	b.land(b.bring(600))
 	if b.state.Turn != (schema.Turn{}) {
 		t.Errorf("an exact write leaves the turn %+v", b.state.Turn)
 	}
+	b.land(b.lease(700, 2, 400, 400, 2000))
+	b.land(seen)
+	if b.state.Turn.ID != seen.Write || b.state.Shard.Epoch <= later+1 {
+		t.Errorf("a turn that was asked for before two exact writes left the turn %+v and the epoch %d", b.state.Turn, b.state.Shard.Epoch)
+	}
+	own, third := turn(7), turn(8)
+	b.land(own)
+	b.refused(third)
 }
 
 // A turn is as long as the replica asks for, within its bounds.

@@ -156,7 +156,9 @@ func (w *Write) Put(table string, item map[string]types.AttributeValue) *dynamod
 // it is afterwards, or as it is when the condition does not hold.
 func (w *Write) Update(table string, k schema.Key) *dynamodb.UpdateItemInput {
 	e := schema.NewExpression()
-	e.Require(schema.AttrEpoch, "=", schema.NumberAttribute(w.base.Shard.Epoch)) // rule: each write pins the epoch
+	if !w.turn {
+		e.Require(schema.AttrEpoch, "=", schema.NumberAttribute(w.base.Shard.Epoch)) // rule: each write pins the epoch
+	}
 	switch {
 	case w.turn:
 		w.ask(e)

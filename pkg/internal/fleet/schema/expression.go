@@ -61,11 +61,10 @@ func (e *Expression) RequireAbsent(attr string) {
 	join(&e.condition, " AND ", "attribute_not_exists(", e.name(attr), ")")
 }
 
-// RequireAbsentOrBelow adds to the condition that there is no such attribute, or that it is
-// below a value.
-func (e *Expression) RequireAbsentOrBelow(attr string, v types.AttributeValue) {
+// RequireAbsentOr adds to the condition that there is no such attribute, or that it compares to a value so.
+func (e *Expression) RequireAbsentOr(attr, operator string, v types.AttributeValue) {
 	p := e.name(attr)
-	join(&e.condition, " AND ", "(attribute_not_exists(", p, ") OR ", p, "<", e.value(v), ")")
+	join(&e.condition, " AND ", "(attribute_not_exists(", p, ") OR ", p, operator, e.value(v), ")")
 }
 
 // Set sets an attribute.

@@ -14,7 +14,7 @@ func roundKey() Key { return Key{RegistryNS + "/BUDGETS#", "#ROUND"} }
 // refused where the last one began at a time or later.
 func ClaimRound(table string, now, last time.Time) *dynamodb.UpdateItemInput {
 	e := NewExpression()
-	e.RequireAbsentOrBelow(AttrCreatedAt, NumberAttribute(last.UnixMilli()))
+	e.RequireAbsentOr(AttrCreatedAt, "<", NumberAttribute(last.UnixMilli()))
 	e.Set(AttrCreatedAt, NumberAttribute(now.UnixMilli()))
 	return e.Input(table, roundKey())
 }

@@ -180,7 +180,7 @@ func NewPosition(s aggregator.Sequence) (Position, bool) {
 // answers with the snapshot as it is afterwards, or as it is when the condition does not hold.
 func (c *UsageChange) Input(table string) *dynamodb.UpdateItemInput {
 	ns, e := c.Snapshot.Bucket.Namespace, NewExpression()
-	e.RequireAbsentOrBelow(positionPrefix+c.Shard, &types.AttributeValueMemberS{Value: string(c.first)})
+	e.RequireAbsentOr(positionPrefix+c.Shard, "<", &types.AttributeValueMemberS{Value: string(c.first)})
 	e.Set(positionPrefix+c.Shard, &types.AttributeValueMemberS{Value: string(c.last)})
 	for attr, name := range map[string]string{AttrEntity: c.Names.Entity, AttrResource: c.Names.Resource} {
 		if name != "" {
