@@ -96,7 +96,7 @@ func (t *adjustment) lease(ctx context.Context, b *schema.Bucket, at int64, to *
 func (t *adjustment) turn(ctx context.Context, b *schema.Bucket) *schema.Bucket {
 	t.turns++
 	id := plan.ID{Write: schema.NewWriteID(t.wish.replica, t.turns)}
-	image, _ := t.send(ctx, plan.Turn(b, id, plan.Hold(t.took), 1), b)
+	image, _ := t.send(ctx, plan.Turn(b, id, plan.Hold(t.took), 1, true), b)
 	return image
 }
 

@@ -86,7 +86,7 @@ func (l lessee) look(now time.Time) message {
 		return nil
 	case open:
 		l.held.settles = now.Add(leaseRetry)
-		return l.turner.turn(now) // rule: a turn settles the outcome of the last return
+		return l.turner.turn(now, true) // rule: a turn settles the outcome of the last return
 	}
 	if at := later(l.view.sent, l.held.looked).Add(l.lookEvery()); now.Before(at) {
 		l.wake(at)
@@ -107,7 +107,7 @@ func (l lessee) ask(now time.Time, dead uint32, reaps bool) (message, bool) {
 		v.advance(l.host.cfg.Clock.Correct(l.host.cfg.Clock.Steady(now)).UnixMilli())
 	}
 	if l.asks(reaps) && l.turner.turnDue(l.last(now), now) { // rule: the last lease is returned behind a turn
-		return l.turner.turn(now), true
+		return l.turner.turn(now, !reaps), true
 	}
 	var p *lease.Plan
 	if h.holder != nil {

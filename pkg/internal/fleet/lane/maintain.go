@@ -57,7 +57,7 @@ func (l *keeper) tidy(now time.Time) (m message, waits bool) {
 	case len(l.out) > 0:
 		return nil, true
 	case (moving || len(t.todo) == 0 || t.todo[0].TaskKind != Look) && l.turner.turnDue(true, now):
-		return l.turner.turn(now), true
+		return l.turner.turn(now, false), true
 	case moving:
 		w, err := plan.Clear(v.state, l.sender.cost())
 		return l.reshape(w, err, func() {}, now), true

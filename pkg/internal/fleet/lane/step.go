@@ -98,7 +98,7 @@ func (l *Lane) plan(now time.Time) message {
 	case g.held && (!g.brings || !l.turner.beside(now)): // rule: a turn comes beside writes under way
 	case g.held, g.stage.Exact() && l.turner.turnDue(g.brings, now):
 		l.queue = append(g.actors, l.queue...)
-		return l.turner.turn(now)
+		return l.turner.turn(now, false)
 	case len(g.actors) > 0 || g.brings || g.stage.Marks():
 		return l.writer.write(g.stage, g.actors, now)
 	case len(l.out) == 0 && len(l.queue) > 0:

@@ -92,10 +92,10 @@ func (l turner) crowded(now time.Time) bool {
 }
 
 // turn returns the message that asks other replicas for a turn, in place of an exact write that
-// is due. That is planned again on its reply. The lane is locked.
-func (l turner) turn(now time.Time) message {
+// is due. That is planned again on its reply. own is whether no other replica can make it. The lane is locked.
+func (l turner) turn(now time.Time, own bool) message {
 	l.turns.lost = 0
-	w := plan.Turn(l.view.state, l.sender.newID(), plan.Hold(l.pace.RoundTrip()), l.sender.cost())
+	w := plan.Turn(l.view.state, l.sender.newID(), plan.Hold(l.pace.RoundTrip()), l.sender.cost(), own)
 	l.pace.Again()
 	return l.sender.launch(&turnWrite{once{write: w}, l}, now)
 }

@@ -122,7 +122,7 @@ func TestATurnComesBesideWritesUnderWay(t *testing.T) {
 			send(t, l)
 			l.newer, l.view.sent = wanted{limits, 2}, now
 			if tt.asked {
-				l.turner.turn(now)
+				l.turner.turn(now, true)
 			}
 			if tt.held {
 				l.turns.until = now.Add(time.Millisecond)

@@ -20,25 +20,26 @@ const leastHold = 2 * time.Millisecond
 func Hold(trip time.Duration) time.Duration { return min(max(trip*3/2, leastHold), schema.MaxHold) }
 
 // Turn returns the write that asks other replicas for a turn of hold, which is whole milliseconds
-// up to [schema.MaxHold]. It fits any state of the item, also one of a later epoch. It changes no balance,
-// and its reply shows the item. If two replicas ask at the same time the second one is refused: it fits no
-// state with a turn that it was not planned on.
-func Turn(state *schema.Bucket, id ID, hold time.Duration, units int64) *Write {
+// up to [schema.MaxHold]. It changes no balance, and its reply shows the item. If two replicas ask at the
+// same time the second one is refused. own is whether the exact write is the replica's own, as the return of
+// its lease. Then the turn fits a state of any epoch. Another replica may have made what is not its own: that
+// turn is refused by a later epoch.
+func Turn(state *schema.Bucket, id ID, hold time.Duration, units int64, own bool) *Write {
 	after := *state
 	after.Serial++
 	after.Shard.Epoch++
 	after.Shard.Units += units
 	after.Turn = schema.Turn{ID: id.Write, Hold: min(hold.Truncate(time.Millisecond), schema.MaxHold)}
-	return &Write{ID: id, base: state, after: &after, units: units, turn: true}
+	return &Write{ID: id, base: state, after: &after, units: units, turn: true, own: own}
 }
 
 // ask makes the update of a turn.
 func (w *Write) ask(e *schema.Expression) {
-	e.Require(schema.AttrEpoch, "<", schema.NumberAttribute(schema.MaxEpoch))
-	if seen := w.base.Turn; seen.ID != "" {
-		e.RequireAbsentOr(schema.AttrTurn, "=", seen.Attribute()) // rule: a turn ends no other that it has not seen
+	if w.own {
+		e.Require(schema.AttrEpoch, "<", schema.NumberAttribute(schema.MaxEpoch))
+		e.RequireAbsentOr(schema.AttrTurn, "=", w.base.Turn.Attribute()) // rule: a turn ends no other that it has not seen
 	} else {
-		e.RequireAbsent(schema.AttrTurn)
+		w.pin(e)
 	}
 	e.Set(schema.AttrTurn, w.after.Turn.Attribute())
 	e.Add(schema.AttrEpoch, 1) // rule: a turn raises the epoch

@@ -14,9 +14,10 @@ import (
 func TestATurnEndsWritesUnderWay(t *testing.T) {
 	b := newBench(t)
 	take := func(replica uint32) *plan.Write { return b.spend(500, replica, limiter.Spend{Take: 1000}) }
-	turn := func(replica uint32) *plan.Write {
-		return plan.Turn(b.state, b.id(replica), 7*time.Millisecond+time.Microsecond, 1)
+	turnFor := func(replica uint32, own bool) *plan.Write {
+		return plan.Turn(b.state, b.id(replica), 7*time.Millisecond+time.Microsecond, 1, own)
 	}
+	turn := func(replica uint32) *plan.Write { return turnFor(replica, true) }
 	first, other, before, late, exact := turn(2), turn(3), take(4), take(5), b.bring(500)
 	b.land(before)
 	b.refused(exact)
@@ -36,12 +37,13 @@ func TestATurnEndsWritesUnderWay(t *testing.T) {
 	if b.state.Turn != want {
 		t.Error("a take ended the turn")
 	}
-	seen, later := turn(6), b.state.Shard.Epoch
+	seen, shared, later := turn(6), turnFor(9, false), b.state.Shard.Epoch
 	b.land(b.bring(600))
 	if b.state.Turn != (schema.Turn{}) {
 		t.Errorf("an exact write leaves the turn %+v", b.state.Turn)
 	}
 	b.land(b.lease(700, 2, 400, 400, 2000))
+	b.refused(shared)
 	b.land(seen)
 	if b.state.Turn.ID != seen.Write || b.state.Shard.Epoch <= later+1 {
 		t.Errorf("a turn that was asked for before two exact writes left the turn %+v and the epoch %d", b.state.Turn, b.state.Shard.Epoch)

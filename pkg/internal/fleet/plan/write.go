@@ -37,6 +37,7 @@ type Write struct {
 	lease *LeaseWrite // that it carries out; nil = none
 	named bool        // it leaves its id on the item
 	turn  bool        // it asks for a turn, see [Turn]
+	own   bool        // for an exact write that no other replica makes
 }
 
 // usage is the consumption of a limit that a write counts, in millitokens.
@@ -156,9 +157,6 @@ func (w *Write) Put(table string, item map[string]types.AttributeValue) *dynamod
 // it is afterwards, or as it is when the condition does not hold.
 func (w *Write) Update(table string, k schema.Key) *dynamodb.UpdateItemInput {
 	e := schema.NewExpression()
-	if !w.turn {
-		e.Require(schema.AttrEpoch, "=", schema.NumberAttribute(w.base.Shard.Epoch)) // rule: each write pins the epoch
-	}
 	switch {
 	case w.turn:
 		w.ask(e)
@@ -174,8 +172,14 @@ func (w *Write) Update(table string, k schema.Key) *dynamodb.UpdateItemInput {
 	return e.Input(table, k)
 }
 
+// pin has the write find the epoch that it was planned in.
+func (w *Write) pin(e *schema.Expression) {
+	e.Require(schema.AttrEpoch, "=", schema.NumberAttribute(w.base.Shard.Epoch)) // rule: each write pins the epoch
+}
+
 // replace makes the update of an exact write: all that differs.
 func (w *Write) replace(e *schema.Expression) {
+	w.pin(e)
 	e.Require(schema.AttrSerial, "=", schema.NumberAttribute(w.base.Serial)) // rule: an exact write pins the serial number
 	differ(e, w.base.Attributes(), w.after.Attributes())
 	forgetUsage(e, w.base, w.after)
@@ -206,6 +210,7 @@ func forgetUsage(e *schema.Expression, base, after *schema.Bucket) {
 
 // add makes the update of a commuting write.
 func (w *Write) add(e *schema.Expression) {
+	w.pin(e)
 	id := &types.AttributeValueMemberB{Value: []byte(w.Write)}
 	for i := range w.forms {
 		w.forms[i].express(e)
