@@ -126,7 +126,7 @@ func TestAnAdjustmentThatIsGivenUp(t *testing.T) {
 		for slices.ContainsFunc(f.stores, func(s *dynamo.Store) bool { return s.Stats().Leases == 0 }) {
 			time.Sleep(time.Millisecond) // a reset waits for leases only
 		}
-		ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
+		ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
 		defer cancel()
 		out, err := f.stores[0].AdjustBucket(ctx, time.Now(), limiter.Adjustment{Bucket: f.op().Bucket})
 		if err == nil {

@@ -3,6 +3,7 @@ package dynamo_test
 import (
 	"context"
 	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -10,8 +11,10 @@ import (
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
 	"github.com/ratelimit/ratelimit/pkg/dynamo"
+	"github.com/ratelimit/ratelimit/pkg/internal/fleet/schema"
 	"github.com/ratelimit/ratelimit/pkg/limiter"
 	"github.com/ratelimit/ratelimit/test/kit/dynamofake"
 )
@@ -42,10 +45,14 @@ type admission struct {
 type link struct {
 	dynamo.Client
 
-	cut atomic.Bool
+	cut  atomic.Bool
+	last atomic.Pointer[dynamodb.UpdateItemInput] // of the bucket
 }
 
 func (l *link) UpdateItem(ctx context.Context, in *dynamodb.UpdateItemInput, opts ...func(*dynamodb.Options)) (*dynamodb.UpdateItemOutput, error) {
+	if pk, _ := in.Key[schema.AttrPK].(*types.AttributeValueMemberS); pk != nil && strings.Contains(pk.Value, "BUCKET#") {
+		l.last.Store(in)
+	}
 	if l.cut.Load() {
 		<-ctx.Done()
 		return nil, ctx.Err()

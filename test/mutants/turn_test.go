@@ -49,10 +49,6 @@ func turnRules() []mutant {
 				without: "case g.held:",
 			},
 			{
-				name: "one turn is asked for at a time", file: "turn.go", found: "TestATurnComesBesideWritesUnderWay",
-				without: "return !l.turns.held(now) && (!slices.ContainsFunc(l.out, asks) || true) && l.turnDue(true, now)",
-			},
-			{
 				name: "a busy lease is looked at often", file: "lease_write.go", found: "TestABusyLeaseLooksOften",
 				without: "every := lookRequests / 1e-3",
 			},
@@ -62,7 +58,7 @@ func turnRules() []mutant {
 			},
 			{
 				name: "a wait for a change ends with any change", file: "lease_state.go", found: "TestAWaitForAChangeEndsWithIt",
-				without: "case image.Version.Generation >= 5:",
+				without: "case image.Version.Generation >= c.generation:",
 			},
 			{
 				name: "a lease is of the share of the shard", file: "lease_state.go", found: "TestALeaseIsOfTheShareOfTheShard",

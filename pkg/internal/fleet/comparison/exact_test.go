@@ -109,8 +109,11 @@ func sets(in *dynamodb.UpdateItemInput, attr string, item map[string]types.Attri
 
 // key returns under which a write is followed.
 func (e *exacts) key(replica int, in *dynamodb.UpdateItemInput, kind string) string {
-	if kind == exactLease {
+	switch {
+	case kind == exactLease:
 		kind += strconv.Itoa(replica)
+	case kind == exactSplit && removes(in, schema.AttrMoving):
+		kind += " end"
 	}
 	return text(in.Key["PK"]) + " " + kind
 }

@@ -162,7 +162,9 @@ func (t *adjustment) commit(ctx context.Context, changes []*plan.Adjusted, out *
 	}
 	for _, w := range changes {
 		t.cfg.Changed(t.ns.ID, t.Bucket, w.Before().Shard.Index)
-		delete(t.wish.out, w.Before().Shard.Index) // the slot went with the change
+		if w.Before().Lease(t.wish.replica) != nil && w.After().Lease(t.wish.replica) == nil {
+			delete(t.wish.out, w.Before().Shard.Index) // it went with the change
+		}
 	}
 	return true, nil
 }

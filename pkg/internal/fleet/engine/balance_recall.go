@@ -64,7 +64,6 @@ func (t *adjustment) recall(ctx context.Context, leaves []*schema.Bucket) error 
 		slot := lease.WishSlot(at, t.wish.sequence)
 		t.wish.out[b.Shard.Index] = true
 		t.lease(ctx, b, at, &schema.Lease{Replica: t.wish.replica, Sequence: slot.Seq, Demand: slot.Demand, At: slot.At})
-		t.cfg.Changed(t.ns.ID, t.Bucket, b.Shard.Index) // a lease of this process is returned at once
 	}
 	if t.cfg.Loop.Sleep(ctx, t.wish.pauses(t.passed())) != nil {
 		return fmt.Errorf("%w: the leases of the bucket were not returned before the call ended; make it again", limiter.ErrUnavailable)
@@ -82,6 +81,7 @@ func (t *adjustment) lease(ctx context.Context, b *schema.Bucket, at int64, to *
 		}
 		image, refused := t.send(ctx, stage.Write(plan.ID{}, 1), b)
 		if !refused || image == nil {
+			t.cfg.Changed(t.ns.ID, t.Bucket, b.Shard.Index) // a lease of this process is returned at once
 			return
 		}
 		b = t.turn(ctx, image)

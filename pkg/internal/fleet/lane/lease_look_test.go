@@ -56,6 +56,36 @@ func TestABusyLeaseLooksOften(t *testing.T) {
 	}
 }
 
+// A lease is kept between bursts of a few requests. It is in little use then, and is read seldom.
+func TestALeaseBetweenBurstsLooksSeldom(t *testing.T) {
+	s := newLessees(t)
+	l := s.grant("e")
+	requests, reads := 0, 0
+	for began := *s.now; s.now.Sub(began) < 12*time.Second; *s.now = s.now.Add(time.Millisecond) {
+		if s.now.Sub(began)%(600*time.Millisecond) == 0 {
+			for range 4 {
+				requests++
+				s.Send(s.request("e", 1))
+			}
+		}
+		m, _ := l.step(*s.now, true)
+		if m == nil {
+			continue
+		}
+		l.sender.arrived(m)
+		switch m := m.(type) {
+		case *read:
+			reads++
+		case *leaseWrite:
+			m.came(m.write.After(), false, *s.now)
+		}
+		l.view.sent = *s.now
+	}
+	if most := requests / 3; reads > most {
+		t.Errorf("%d reads for %d requests, want %d at most", reads, requests, most)
+	}
+}
+
 // A lease that others wait for is returned behind a turn where one of them writes without a lease: each of
 // its writes would refuse the return.
 func TestTheLastLeaseIsReturnedBehindATurn(t *testing.T) {
@@ -108,6 +138,7 @@ func TestAWaitForAChangeEndsWithIt(t *testing.T) {
 		"the generation is raised alone": {schema.Bucket{Version: schema.Version{Generation: 4, Hash: 1}}, false},
 		"under the generation":           {schema.Bucket{Version: schema.Version{Generation: 5, Hash: 2}}, true},
 		"under an older one":             {schema.Bucket{Version: schema.Version{Generation: 4, Hash: 2}}, true},
+		"taken back":                     {schema.Bucket{Version: schema.Version{Generation: 6, Hash: 1}}, true},
 	} {
 		var c change
 		at := time.Unix(1, 0)

@@ -58,16 +58,17 @@ const changeWait = time.Second
 // change is a change of the limits that waits for the leases of an item. The return of the last
 // one leaves no sign of it in the item. Other leases would come before the change again.
 type change struct {
-	from  uint64 // hash of the limits of the item meanwhile
-	until time.Time
+	from       uint64 // hash of the limits of the item meanwhile
+	generation uint64 // that is waited for
+	until      time.Time
 }
 
 // saw takes in an image of the item.
 func (c *change) saw(image *schema.Bucket, now time.Time) {
 	switch {
 	case image.Pending > 0 && image.Leased():
-		c.from, c.until = image.Version.Hash, now.Add(changeWait)
-	case image.Version.Hash != c.from: // rule: a wait for a change ends with any change
+		c.from, c.generation, c.until = image.Version.Hash, image.Pending, now.Add(changeWait)
+	case image.Version.Hash != c.from || image.Version.Generation >= c.generation: // rule: a wait for a change ends with any change
 		c.until = time.Time{}
 	}
 }

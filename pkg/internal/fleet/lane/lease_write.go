@@ -46,7 +46,7 @@ func (l lessee) due(now time.Time) (m message, waits bool) {
 // others ask for the lease in the item, and wait for its return.
 const (
 	lookRequests = 12                     // a lease serves about as many between two reads
-	lookLeast    = 60 * time.Millisecond  // the least time between them
+	lookLeast    = 60 * time.Millisecond  // the least time between them; two round trips where that is more
 	lookMost     = 500 * time.Millisecond // the longest, where few requests come
 )
 
@@ -56,8 +56,8 @@ func (l lessee) lookEvery() time.Duration {
 	if l.view.clock.Doubtful { // the time of the demand stands still
 		return lookMost
 	}
-	every := lookRequests / max(l.held.holder.Requests(l.view.now), 1e-3) // ms // rule: a busy lease is looked at often
-	return min(max(time.Duration(every*float64(time.Millisecond)), lookLeast), lookMost)
+	every := lookRequests / max(l.held.holder.Lately(l.view.now), 1e-3) // ms // rule: a busy lease is looked at often
+	return min(max(time.Duration(every*float64(time.Millisecond)), lookLeast, 2*l.pace.RoundTrip()), lookMost)
 }
 
 // look returns the read of an item that was not seen for a while, or whose replies are to correct the
@@ -148,11 +148,11 @@ func (l lessee) ask(now time.Time, dead uint32, reaps bool) (message, bool) {
 	return l.sender.launch(m, now), true
 }
 
-// last reports whether the lease is to be returned for others, and one that writes to the item has none any
-// more. It writes for each of its requests, and each write refuses the return.
+// last reports whether the lease is to be returned for others, and one that wrote to the item lately has none
+// any more. It writes for its requests now, and each write refuses the return.
 func (l lessee) last(now time.Time) bool {
 	h, state := l.held.holder, l.view.state
-	if h == nil || state == nil || !h.Asked(l.view.now) && !l.held.change.waits(now) && l.newer.limits == nil {
+	if h == nil || state == nil || !h.Returns() || !h.Asked(l.view.now) && !l.held.change.waits(now) && l.newer.limits == nil {
 		return false
 	}
 	return l.peers.Any(now, func(replica uint32) bool { return !state.Lease(replica).Holds() })

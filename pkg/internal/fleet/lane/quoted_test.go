@@ -43,7 +43,7 @@ func TestThePagesQuoteWhatIsTrue(t *testing.T) {
 		},
 		"design/leases.md": {
 			fmt.Sprintf("A replica has %d takes of an item under way at most", schema.ChannelCount),
-			fmt.Sprintf("as soon as %d requests have come since, after %s at least and %s at most", lookRequests, ms(lookLeast), ms(lookMost)),
+			fmt.Sprintf("as soon as %d requests have come since, after %s or two round trips at least and %s at most", lookRequests, ms(lookLeast), ms(lookMost)),
 		},
 	} {
 		quoted.Require(t, "../../../../docs/"+page, quotes...)

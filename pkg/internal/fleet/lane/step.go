@@ -95,7 +95,7 @@ func (l *Lane) plan(now time.Time) message {
 	g.fill(l.queue)
 	l.queue = g.left
 	switch {
-	case g.held && (!g.brings || !l.turner.beside(now)): // rule: a turn comes beside writes under way
+	case g.held && (!g.brings || g.first() || !l.turner.beside(now)): // rule: a turn comes beside writes under way
 	case g.held, g.stage.Exact() && l.turner.turnDue(g.brings, now):
 		l.queue = append(g.actors, l.queue...)
 		return l.turner.turn(now, false)

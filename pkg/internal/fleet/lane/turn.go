@@ -2,7 +2,6 @@ package lane
 
 import (
 	"context"
-	"slices"
 	"time"
 
 	"github.com/ratelimit/ratelimit/pkg/internal/fleet/plan"
@@ -80,10 +79,7 @@ func (l turner) turnDue(soon bool, now time.Time) bool {
 
 // beside reports whether a turn is to come before an exact write that waits for the messages under way. It
 // commutes with them.
-func (l turner) beside(now time.Time) bool {
-	asks := func(m message) bool { _, is := m.(*turnWrite); return is }
-	return !l.turns.held(now) && !slices.ContainsFunc(l.out, asks) && l.turnDue(true, now) // rule: one turn is asked for at a time
-}
+func (l turner) beside(now time.Time) bool { return !l.turns.held(now) && l.turnDue(true, now) }
 
 // crowded reports whether other replicas write to the item so often that no exact write finds it
 // at rest for a round trip.

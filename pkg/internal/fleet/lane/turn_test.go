@@ -98,12 +98,11 @@ func TestATurnIsAskedFor(t *testing.T) {
 // A change of limits waits for the messages under way, and its turn does not: it commutes with them.
 func TestATurnComesBesideWritesUnderWay(t *testing.T) {
 	for name, tt := range map[string]struct {
-		crowded, asked, held bool
-		turn                 bool
+		crowded, held bool
+		turn          bool
 	}{
 		"alone":                      {},
 		"others write":               {crowded: true, turn: true},
-		"a turn is asked for":        {crowded: true, asked: true},
 		"another replica has a turn": {crowded: true, held: true},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -121,9 +120,6 @@ func TestATurnComesBesideWritesUnderWay(t *testing.T) {
 			}
 			send(t, l)
 			l.newer, l.view.sent = wanted{limits, 2}, now
-			if tt.asked {
-				l.turner.turn(now, true)
-			}
 			if tt.held {
 				l.turns.until = now.Add(time.Millisecond)
 			}

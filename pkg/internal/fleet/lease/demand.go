@@ -113,6 +113,11 @@ func (d *Demand) rate(limit int, now int64) float64 { return d.of(limit, now) }
 // requests returns the requests in one ms.
 func (d *Demand) requests(now int64) float64 { return d.of(len(d.sums)-1, now) }
 
+// lately returns the requests that came, in one ms, without a demand that is taken to come back.
+func (d *Demand) lately(now int64) float64 {
+	return d.sums[len(d.sums)-1].faded(halfFade(now-d.at, demandMemory)) / demandMemory
+}
+
 func (d *Demand) of(i int, now int64) float64 {
 	if d.asked == 0 {
 		return 0

@@ -56,6 +56,9 @@ func (h *Holder) Recall() {
 // Asked reports whether another replica asks for all leases at a time.
 func (h *Holder) Asked(now int64) bool { return now < h.duties.asked && !h.known.view.Recall }
 
+// Returns reports whether there is a lease to return, and no request waits for its tokens.
+func (h *Holder) Returns() bool { return h.serves && !h.duties.keeps() }
+
 // Renews reports whether the next lease write is to renew the lease: it is held, and not recalled.
 func (h *Holder) Renews() bool { return h.serves && !h.duties.recalled() }
 

@@ -18,8 +18,8 @@ const (
 // once.
 func (h *Holder) Count(now int64, draws []Draw) { h.known.demand.count(now, draws) }
 
-// Requests returns the requests that came lately, in one ms.
-func (h *Holder) Requests(now int64) float64 { return h.known.demand.requests(now) }
+// Lately returns the requests of the last moments, in one ms: 0 a while after the last one.
+func (h *Holder) Lately(now int64) float64 { return h.known.demand.lately(now) }
 
 // Take decides a request of this item alone: it is spent where the lease covers it. patience
 // is how many milliseconds the caller still waits.

@@ -37,6 +37,7 @@ func Turn(state *schema.Bucket, id ID, hold time.Duration, units int64, own bool
 func (w *Write) ask(e *schema.Expression) {
 	if w.own {
 		e.Require(schema.AttrEpoch, "<", schema.NumberAttribute(schema.MaxEpoch))
+		e.RequireAbsent(schema.AttrRetired)                              // nothing is written to such a shard any more, whose next epoch is known
 		e.RequireAbsentOr(schema.AttrTurn, "=", w.base.Turn.Attribute()) // rule: a turn ends no other that it has not seen
 	} else {
 		w.pin(e)
