@@ -89,6 +89,11 @@ func (l *traffic) writers(now time.Time) int {
 	return 1 + active
 }
 
+// unleased reports whether a replica wrote to the item lately that has no lease in a state of it.
+func (l *traffic) unleased(state *schema.Bucket, now time.Time) bool {
+	return state != nil && l.peers.Any(now, func(replica uint32) bool { return !state.Lease(replica).Holds() })
+}
+
 // wakes say when a lane is to be stepped.
 type wakes struct {
 	running bool      // a runner is about to step

@@ -151,6 +151,12 @@ func (h *held) dead(gone *[]uint32, item *schema.Bucket, mono int64) (replica ui
 	return h.watch.Dead(mono)
 }
 
+// awaited reports whether the return of the lease is waited for: by another replica, for a change of the
+// limits, or for newer ones of this replica.
+func (h *held) awaited(at int64, now time.Time, newer bool) bool {
+	return h.holder != nil && h.holder.Returns() && (newer || h.holder.Asked(at) || h.change.waits(now))
+}
+
 // holds reports whether there is a lease, or may be.
 func (h *held) holds() bool { return h.holder != nil && h.holder.State() != lease.None }
 

@@ -50,14 +50,14 @@ const (
 	lookMost     = 500 * time.Millisecond // the longest, where few requests come
 )
 
-// lookEvery returns how old the state of the item may be. A busy lease sees soon that another replica
-// asks for it, and its reads stay few for each decision.
-func (l lessee) lookEvery() time.Duration {
-	if l.view.clock.Doubtful { // the time of the demand stands still
+// lookEvery returns how old the state of the item may be, for a round trip. A busy lease sees soon that
+// another replica asks for it, and its reads stay few for each decision.
+func (h *held) lookEvery(v *view, trip time.Duration) time.Duration {
+	if v.clock.Doubtful { // the time of the demand stands still
 		return lookMost
 	}
-	every := lookRequests / max(l.held.holder.Lately(l.view.now), 1e-3) // ms // rule: a busy lease is looked at often
-	return min(max(time.Duration(every*float64(time.Millisecond)), lookLeast, 2*l.pace.RoundTrip()), lookMost)
+	every := lookRequests / max(h.holder.Lately(v.now), 1e-3) // ms // rule: a busy lease is looked at often
+	return min(max(time.Duration(every*float64(time.Millisecond)), lookLeast, 2*trip), lookMost)
 }
 
 // look returns the read of an item that was not seen for a while, or whose replies are to correct the
@@ -88,7 +88,7 @@ func (l lessee) look(now time.Time) message {
 		l.held.settles = now.Add(leaseRetry)
 		return l.turner.turn(now, true) // rule: a turn settles the outcome of the last return
 	}
-	if at := later(l.view.sent, l.held.looked).Add(l.lookEvery()); now.Before(at) {
+	if at := later(l.view.sent, l.held.looked).Add(l.held.lookEvery(l.view, l.pace.RoundTrip())); now.Before(at) {
 		l.wake(at)
 		return nil
 	}
@@ -106,7 +106,9 @@ func (l lessee) ask(now time.Time, dead uint32, reaps bool) (message, bool) {
 	if len(l.queue) == 0 && h.holds() { // no call brings the time
 		v.advance(l.host.cfg.Clock.Correct(l.host.cfg.Clock.Steady(now)).UnixMilli())
 	}
-	if l.asks(reaps) && l.turner.turnDue(l.last(now), now) { // rule: the last lease is returned behind a turn
+	// Each of the writes of those without a lease refuses the return.
+	last := h.awaited(v.now, now, l.newer.limits != nil) && l.unleased(v.state, now)
+	if l.asks(reaps) && l.turner.turnDue(last, now) { // rule: the last lease is returned behind a turn
 		return l.turner.turn(now, !reaps), true
 	}
 	var p *lease.Plan
@@ -146,16 +148,6 @@ func (l lessee) ask(now time.Time, dead uint32, reaps bool) (message, bool) {
 	l.pace.Sent(now)
 	h.asked = at
 	return l.sender.launch(m, now), true
-}
-
-// last reports whether the lease is to be returned for others, and one that wrote to the item lately has none
-// any more. It writes for its requests now, and each write refuses the return.
-func (l lessee) last(now time.Time) bool {
-	h, state := l.held.holder, l.view.state
-	if h == nil || state == nil || !h.Returns() || !h.Asked(l.view.now) && !l.held.change.waits(now) && l.newer.limits == nil {
-		return false
-	}
-	return l.peers.Any(now, func(replica uint32) bool { return !state.Lease(replica).Holds() })
 }
 
 // asks reports whether a lease write is to be sent, as far as is known before it is planned.

@@ -22,8 +22,8 @@ func Hold(trip time.Duration) time.Duration { return min(max(trip*3/2, leastHold
 // Turn returns the write that asks other replicas for a turn of hold, which is whole milliseconds
 // up to [schema.MaxHold]. It changes no balance, and its reply shows the item. If two replicas ask at the
 // same time the second one is refused. own is whether the exact write is the replica's own, as the return of
-// its lease. Then the turn fits a state of any epoch. Another replica may have made what is not its own: that
-// turn is refused by a later epoch.
+// its lease. Then the turn fits a state of any epoch. A change that another replica may have made is not: that
+// turn fits its own epoch alone.
 func Turn(state *schema.Bucket, id ID, hold time.Duration, units int64, own bool) *Write {
 	after := *state
 	after.Serial++
