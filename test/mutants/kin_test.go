@@ -23,8 +23,12 @@ func kinRules() []mutant {
 				lines: 3,
 			},
 			{
-				name: "usage that a lease pays counts", file: "lease_serve.go", found: "TestAGiveBackGoesToOnePlace",
+				name: "usage that a lease pays counts", file: "lease_serve.go", found: "TestUsageGoesWhereItsTokensGo",
 				without: "_ = k",
+			},
+			{
+				name: "usage goes where its tokens go", file: "lease_serve.go", found: "TestUsageGoesWhereItsTokensGo",
+				without: "net = 0",
 			},
 			{
 				name: "no lease is asked for at the end", file: "lease_write.go", found: "TestNothingNewIsLeased",

@@ -196,6 +196,47 @@ func TestAGiveBackGoesToOnePlace(t *testing.T) {
 	}
 }
 
+// The usage of an owed request is counted where its tokens are: by the lease as far as that pays it, and by
+// the item for the rest. A crash between the two would lose more than the lease had served.
+func TestUsageGoesWhereItsTokensGo(t *testing.T) {
+	const served = int64(40 * limiter.Milli) // by the grant, and the take
+	for name, tt := range map[string]struct {
+		give, cost, usage int64
+		paid              bool // by the lease alone
+	}{
+		"a refund with room":      {give: 10, usage: -10, paid: true},
+		"a refund with some room": {give: 1000, usage: -1000},
+		"a charge with tokens":    {cost: 10, usage: 10, paid: true},
+		"a charge with some":      {cost: 1000, usage: 1000},
+		"usage alone":             {usage: 7, paid: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := newLessees(t)
+			l := s.grant("e")
+			r := s.request("e", 20)
+			s.Send(r)
+			before := stock(l)
+			owes := s.request("e", 0).owed(&plan.Request{Limits: r.Limits, Spends: []plan.Spend{{
+				Limit: "l", Give: tt.give * limiter.Milli, Cost: tt.cost * limiter.Milli, Usage: tt.usage * limiter.Milli,
+			}}})
+			owes.entered = *s.now
+			l.closer.happen(owes, entered)
+			_, done := l.lessee.payOwed(owes, *s.now)
+			want := before - stock(l)
+			if tt.give+tt.cost == 0 {
+				want = tt.usage * limiter.Milli
+			}
+			got := -served
+			if _, counted := l.held.ledger.Report(); counted != nil { // nil = nothing
+				got += counted[0]
+			}
+			if done != tt.paid || got != want || !done && owes.Spends[0].Usage != tt.usage*limiter.Milli-want {
+				t.Errorf("done: %t; the lease counts %d millitokens, want %d; the item %+v", done, got, want, owes.Spends[0])
+			}
+		})
+	}
+}
+
 // A request that was admitted late is booked by another write where its own was refused. One that was
 // denied late is not.
 func TestALateAdmissionIsBookedAfterARefusal(t *testing.T) {

@@ -251,12 +251,16 @@ func (l lessee) payOwed(r *Request, now time.Time) (waits, done bool) {
 		if k < 0 {
 			continue
 		}
+		net := sp.Cost - sp.Give
 		if sp.Give > 0 {
 			sp.Give = h.holder.Refund(at, k, sp.Give) // rule: a give-back goes to one place
 		}
 		if sp.Cost > 0 {
 			sp.Cost = h.holder.Charge(at, k, sp.Cost, 0)
 		}
+		net -= sp.Cost - sp.Give
+		sp.Usage -= net // rule: usage goes where its tokens go
+		h.ledger.Add(k, net)
 		rest = rest || sp.Give > 0 || sp.Cost > 0
 	}
 	if !rest {
