@@ -177,6 +177,10 @@ func (f *fleet) drawBucket(b *bucket) {
 // meanCost is the mean take of a call from a limit, in millitokens.
 const meanCost = 1000
 
+// mostCapacity is the greatest capacity of a limit, in tokens: the sums of a thousand takes of all of it
+// are to fit a tally.
+const mostCapacity = 4_000_000
+
 // drawLimit draws a limit of a bucket that has that many calls a second: it refills a
 // part of their demand, or several times as much.
 func (f *fleet) drawLimit(name string, calls int64) limiter.Limit {
@@ -187,7 +191,7 @@ func (f *fleet) drawLimit(name string, calls int64) limiter.Limit {
 		span := max(f.span/second, 1)
 		return limiter.Custom(name, max(calls*span*percent/1000, 3), f.r.Int64N(2), time.Duration(max(period, 10))*time.Second)
 	}
-	capacity := max(amount*[]int64{1, 1, 2, 10}[f.r.IntN(4)]/[]int64{1, 1, 4, 50}[f.r.IntN(4)], 3)
+	capacity := min(max(amount*[]int64{1, 1, 2, 10}[f.r.IntN(4)]/[]int64{1, 1, 4, 50}[f.r.IntN(4)], 3), mostCapacity)
 	return limiter.Custom(name, capacity, amount, time.Duration(period)*time.Second)
 }
 
