@@ -19,7 +19,7 @@ func laneRules() []mutant {
 			without: "v.advance(v.now + now.Sub(v.moved).Milliseconds())",
 		},
 		{
-			name: "a turn settles the outcome of the last return", file: "lease_write.go", found: "TestATurnSettlesTheLastReturn",
+			name: "a turn settles the outcome of a return", file: "lease_write.go", found: "TestATurnSettlesTheLastReturn",
 			without: "return nil",
 		},
 		{

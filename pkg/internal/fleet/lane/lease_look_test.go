@@ -126,6 +126,39 @@ func TestTheLastLeaseIsReturnedBehindATurn(t *testing.T) {
 	}
 }
 
+// Where nobody else writes to the item, no image of it settles a return without a reply. A turn does, after a
+// while: the lease does not end by its term.
+func TestATurnSettlesAReturnOfAQuietItem(t *testing.T) {
+	s := newLessees(t)
+	l := s.grant("e")
+	*s.now = s.now.Add(200 * time.Millisecond)
+	l.held.holder.Recall()
+	m, _ := l.step(*s.now, true)
+	last := leases(t, m)
+	l.sender.arrived(last)
+	last.lost(true, errDropped, *s.now)
+	for began := *s.now; s.now.Sub(began) < 2*time.Second; *s.now = s.now.Add(time.Millisecond) {
+		m, _ := l.step(*s.now, true)
+		switch m := m.(type) {
+		case *read:
+			l.sender.arrived(m)
+			l.sees(l.view.state, &m.copies, *s.now)
+		case *turnWrite:
+			if got := s.now.Sub(began); got < lookMost {
+				t.Errorf("a turn is asked for after %v, want %v", got, lookMost)
+			}
+			l.sender.arrived(m)
+			m.came(m.write.After(), false, *s.now)
+			next, _ := l.step(*s.now, true)
+			if w := leases(t, next); w.lease.Kind != lease.Return {
+				t.Errorf("got the lease write %+v, want a return", w.lease)
+			}
+			return
+		}
+	}
+	t.Errorf("the return is not settled in 2 s: the lease is %v", l.held.holder.State())
+}
+
 // A wait for a change of limits ends with a change, also where another replica has made it that has an older
 // generation of the same limits.
 func TestAWaitForAChangeEndsWithIt(t *testing.T) {

@@ -32,7 +32,7 @@ type held struct {
 	reread     time.Time // when the item is read again, as a read of it failed; zero = it is not
 	unknown    bool      // a lease write has no reply: the item is to be read
 	looked     time.Time // the item was read for requests of others
-	settles    time.Time // a turn is asked for again to settle the last return, not before
+	settles    time.Time // a turn is asked for to settle the last return, not before; zero = there is none to settle
 	looks      int       // reads that the last lease write made at once for the clock
 	counted    bool      // among the leases
 	listed     bool      // among the lanes with a lease, or that wait for an image to find their usage
@@ -155,6 +155,22 @@ func (h *held) dead(gone *[]uint32, item *schema.Bucket, mono int64) (replica ui
 // limits, or for newer ones of this replica.
 func (h *held) awaited(at int64, now time.Time, newer bool) bool {
 	return h.holder != nil && h.holder.Returns() && (newer || h.holder.Asked(at) || h.change.waits(now))
+}
+
+// settle notes whether the outcome of the last return is open. Other writes may show it: a turn comes after a
+// while alone, and at the end at once.
+func (h *held) settle(open, closing bool, now time.Time) {
+	switch {
+	case !open:
+		h.settles = time.Time{}
+	case h.settles.IsZero():
+		h.settles = now
+		if !closing {
+			h.settles = now.Add(lookMost)
+		}
+	case closing && h.settles.Sub(now) > leaseRetry:
+		h.settles = now
+	}
 }
 
 // holds reports whether there is a lease, or may be.

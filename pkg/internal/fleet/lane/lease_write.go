@@ -71,22 +71,22 @@ func (l lessee) look(now time.Time) message {
 	// then, and without one the clock is not corrected.
 	blind := l.view.clock.Doubtful && l.host.closing.Load() && l.held.holds() // rule: the last lease write reads for the clock
 	s := l.held.holder.State()
+	// The item may show the state before the last return for long, and that may be applied yet. No write from
+	// before a turn is applied after it.
+	open := s == lease.Unsettled && !l.view.clock.Doubtful && l.view.state != nil && l.view.state.Shard.Epoch < schema.MaxEpoch
+	l.held.settle(open, l.host.closing.Load(), now)
 	if !s.Serves() && s != lease.Unsettled && !blind {
 		return nil
 	}
-	// The item may show the state before the last return for long, and that may be applied yet. No write from
-	// before a turn is applied after it.
-	open := s == lease.Unsettled && l.host.closing.Load() && !l.view.clock.Doubtful && l.view.state != nil && l.view.state.Shard.Epoch < schema.MaxEpoch
 	switch {
 	case blind && l.held.looks < awsdb.JumpReplies: // so many correct the clock
 		l.held.looks++
 		return l.sender.read(now)
 	case open && now.Before(l.held.settles):
 		l.wake(l.held.settles)
-		return nil
 	case open:
 		l.held.settles = now.Add(leaseRetry)
-		return l.turner.turn(now, true) // rule: a turn settles the outcome of the last return
+		return l.turner.turn(now, true) // rule: a turn settles the outcome of a return
 	}
 	if at := later(l.view.sent, l.held.looked).Add(l.held.lookEvery(l.view, l.pace.RoundTrip())); now.Before(at) {
 		l.wake(at)
