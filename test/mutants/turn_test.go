@@ -54,7 +54,7 @@ func turnRules() []mutant {
 			},
 			{
 				name: "the last lease is returned behind a turn", file: "lease_write.go", found: "TestTheLastLeaseIsReturnedBehindATurn",
-				without: "if l.asks(reaps) && l.turner.turnDue(false, now) {",
+				without: "if l.asks(reaps) && l.turner.turnDue(last && false, now) {",
 			},
 			{
 				name: "a wait for a change ends with any change", file: "lease_state.go", found: "TestAWaitForAChangeEndsWithIt",
