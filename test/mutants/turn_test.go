@@ -49,7 +49,7 @@ func turnRules() []mutant {
 				without: "case g.held:",
 			},
 			{
-				name: "a busy lease is looked at often", file: "lease_write.go", found: "TestABusyLeaseLooksOften",
+				name: "a busy lease is looked at often", file: "lease_look.go", found: "TestABusyLeaseLooksOften",
 				without: "every := lookRequests / 1e-3",
 			},
 			{

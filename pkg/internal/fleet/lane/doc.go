@@ -102,7 +102,7 @@
 //
 //	process       config.go, host.go (shared by all lanes), identity.go, health.go, crowding.go (turns to send)
 //	state         request_state.go, request.go, message.go, batch.go (the requests of a write), view.go (the last state),
-//	              lease_state.go, channel.go, tasks.go, leasing.go (the lease, as others see it), lane_parts.go
+//	              lease_state.go, lease_look.go, channel.go, tasks.go, leasing.go (the lease, as others see it), lane_parts.go
 //	estimates     estimate.go, late.go
 //	a request     ends.go, strays.go
 //	messages      exchange.go, launch.go, read.go, write.go (of requests), turn.go, maintain.go (splits and merges)

@@ -151,28 +151,6 @@ func (h *held) dead(gone *[]uint32, item *schema.Bucket, mono int64) (replica ui
 	return h.watch.Dead(mono)
 }
 
-// awaited reports whether the return of the lease is waited for: by another replica, for a change of the
-// limits, or for newer ones of this replica.
-func (h *held) awaited(at int64, now time.Time, newer bool) bool {
-	return h.holder != nil && h.holder.Returns() && (newer || h.holder.Asked(at) || h.change.waits(now))
-}
-
-// settle notes whether the outcome of the last return is open. Other writes may show it: a turn comes after a
-// while alone, and at the end at once.
-func (h *held) settle(open, closing bool, now time.Time) {
-	switch {
-	case !open:
-		h.settles = time.Time{}
-	case h.settles.IsZero():
-		h.settles = now
-		if !closing {
-			h.settles = now.Add(lookMost)
-		}
-	case closing && h.settles.Sub(now) > leaseRetry:
-		h.settles = now
-	}
-}
-
 // holds reports whether there is a lease, or may be.
 func (h *held) holds() bool { return h.holder != nil && h.holder.State() != lease.None }
 

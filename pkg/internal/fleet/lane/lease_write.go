@@ -42,24 +42,6 @@ func (l lessee) due(now time.Time) (m message, waits bool) {
 	return m, waits
 }
 
-// The state of the item is read again while a lease is served, or the outcome of its return is not known:
-// others ask for the lease in the item, and wait for its return.
-const (
-	lookRequests = 12                     // a lease serves about as many between two reads
-	lookLeast    = 60 * time.Millisecond  // the least time between them; two round trips where that is more
-	lookMost     = 500 * time.Millisecond // the longest, where few requests come
-)
-
-// lookEvery returns how old the state of the item may be, for a round trip. A busy lease sees soon that
-// another replica asks for it, and its reads stay few for each decision.
-func (h *held) lookEvery(v *view, trip time.Duration) time.Duration {
-	if v.clock.Doubtful { // the time of the demand stands still
-		return lookMost
-	}
-	every := lookRequests / max(h.holder.Lately(v.now), 1e-3) // ms // rule: a busy lease is looked at often
-	return min(max(time.Duration(every*float64(time.Millisecond)), lookLeast, 2*trip), lookMost)
-}
-
 // look returns the read of an item that was not seen for a while, or whose replies are to correct the
 // clock; nil for none. It ends a lease that is over.
 func (l lessee) look(now time.Time) message {
@@ -88,7 +70,7 @@ func (l lessee) look(now time.Time) message {
 		l.held.settles = now.Add(leaseRetry)
 		return l.turner.turn(now, true) // rule: a turn settles the outcome of a return
 	}
-	if at := later(l.view.sent, l.held.looked).Add(l.held.lookEvery(l.view, l.pace.RoundTrip())); now.Before(at) {
+	if at := later(l.view.sent, l.held.looked).Add(l.held.lookEvery(l.view.now, l.view.clock.Doubtful, l.pace.RoundTrip())); now.Before(at) {
 		l.wake(at)
 		return nil
 	}
