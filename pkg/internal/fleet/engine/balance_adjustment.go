@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"time"
 
@@ -209,7 +210,7 @@ func (t *adjustment) key(shard int) schema.Key {
 
 // tend has the shards of a split or a merge finished, and waits a moment.
 func (t *adjustment) tend(ctx context.Context, items map[int]*schema.Bucket) error {
-	for index := range items {
+	for _, index := range slices.Sorted(maps.Keys(items)) {
 		t.cfg.Changed(t.ns.ID, t.Bucket, index)
 	}
 	return t.pause(ctx)

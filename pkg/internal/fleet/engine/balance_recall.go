@@ -3,6 +3,8 @@ package engine
 import (
 	"context"
 	"fmt"
+	"maps"
+	"slices"
 	"time"
 
 	"github.com/ratelimit/ratelimit/pkg/internal/fleet/awsdb"
@@ -136,7 +138,7 @@ func (t *adjustment) dismiss(ctx context.Context) {
 			return
 		}
 		left := 0
-		for index := range t.wish.out {
+		for _, index := range slices.Sorted(maps.Keys(t.wish.out)) {
 			if b := items[index]; b != nil && b.Lease(t.wish.replica) != nil {
 				t.lease(ctx, b, t.at(), nil)
 				left++
