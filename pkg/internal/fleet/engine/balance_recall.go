@@ -83,7 +83,7 @@ func (t *adjustment) lease(ctx context.Context, b *schema.Bucket, at int64, to *
 		}
 		image, refused := t.send(ctx, stage.Write(plan.ID{}, 1), b)
 		if !refused || image == nil {
-			t.cfg.Changed(t.ns.ID, t.Bucket, b.Shard.Index) // a lease of this process is returned at once
+			t.cfg.Changed(t.ns.ID, t.Bucket, b.Shard.Index) // the lanes of this process see it at once
 			return
 		}
 		b = t.turn(ctx, image)

@@ -230,7 +230,7 @@ func (a *adjusting) lands(f *fleet, before *schema.Bucket) {
 	f.seen["adjustment beside leases"]++
 	for i := range before.Leases {
 		holder := f.holders[before.Leases[i].Replica]
-		if holder == nil || holder.ended || holder.leaves || holder.twin || holder.lapsed[a.bucket] || before.Leases[i].Rate+before.Leases[i].Room == 0 {
+		if holder == nil || holder.ended || holder.leaves || holder.twin || holder.lapsed[a.bucket] || !before.Leases[i].Holds() {
 			continue
 		}
 		if well, within := holder.well(a.began, f.now), lookMost+f.promptly(); well > within && a.process.suffered(a.began, f.now) < leaseTrouble {

@@ -284,7 +284,7 @@ func (p *process) leasesOf(b *bucket) bool {
 			continue
 		}
 		for i := range it.Leases {
-			if l := &it.Leases[i]; l.Rate+l.Room > 0 && p.fleet.holders[l.Replica] == p {
+			if l := &it.Leases[i]; l.Holds() && p.fleet.holders[l.Replica] == p {
 				return true
 			}
 		}

@@ -270,7 +270,7 @@ func (b *bucket) losesRoom(it *schema.Bucket, l *schema.Lease) {
 // has freed it. Then the holder must have crashed, or have had trouble for its term.
 func (f *fleet) reaped(b *bucket, after *schema.Bucket, l *schema.Lease) {
 	holder := f.holders[l.Replica]
-	if holder == f.writer && !holder.lapsed[b] || l.Rate+l.Room == 0 {
+	if holder == f.writer && !holder.lapsed[b] || !l.Holds() {
 		return
 	}
 	b.losesRoom(after, l)
