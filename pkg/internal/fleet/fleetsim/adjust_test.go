@@ -99,6 +99,7 @@ func (f *fleet) adjusted(a *adjusting, out *limiter.Adjusted, err error) {
 	for i, l := range a.limits {
 		y := l.lacks
 		y.advance(f.now)
+		set := l.ends(a)
 		switch {
 		case err != nil && !errors.Is(err, limiter.ErrUncertain), err == nil && !out.Found:
 			l.gave(a.gift)
@@ -111,7 +112,7 @@ func (f *fleet) adjusted(a *adjusting, out *limiter.Adjusted, err error) {
 			}
 		default:
 			l.gave(a.gift)
-			a.applied(f, l, y.added-a.added[i])
+			a.applied(f, l, set, y.added-a.added[i])
 		}
 	}
 	took := f.now - a.began
@@ -133,20 +134,22 @@ func (f *fleet) adjusted(a *adjusting, out *limiter.Adjusted, err error) {
 }
 
 // applied records that an adjustment was applied to a limit, of which added was taken meanwhile. It
-// ignores a limit that not all shards had when the adjustment was applied.
-func (a *adjusting) applied(f *fleet, l *limitHistory, added int64) {
+// ignores a limit that not all shards had when the adjustment was applied, and a balance that another
+// adjustment has set since then: the reply of the first one was lost.
+func (a *adjusting) applied(f *fleet, l *limitHistory, set *sinceSet, added int64) {
 	y := l.lacks
 	to, known := a.to[l.name]
 	switch {
 	case a.Kind == limiter.AdjustTakeOut:
 		y.add(a.Tokens)
-	case !known:
+	case !known, l.set != nil && l.set.landed > a.landed:
 	case a.Kind == limiter.AdjustTopUp:
 		if !a.forced {
 			y.most = max(y.most-a.Tokens*tallyScale, added)
 		}
 	default:
-		l.set = &sinceSet{from: f.now, began: a.began, landed: a.landed, capacity: to.capacity, level: to.tokens + l.admitted.given/tallyScale}
+		set.from, set.landed = f.now, a.landed
+		l.set = set
 		y.most = (to.capacity-to.tokens)*tallyScale + added
 		if a.forced {
 			y.most += to.capacity * tallyScale
@@ -156,6 +159,7 @@ func (a *adjusting) applied(f *fleet, l *limitHistory, added int64) {
 
 // sinceSet is the sum taken of a limit since its balance was set.
 type sinceSet struct {
+	by       *adjusting
 	from     int64 // when the operator got the answer
 	began    int64
 	landed   int64
@@ -219,6 +223,7 @@ func (a *adjusting) lands(f *fleet, before *schema.Bucket) {
 	a.landed = f.now
 	if a.to == nil {
 		a.to = a.levels()
+		a.sets()
 	}
 	if before.Line.Rate == schema.Parts && before.Line.Room == schema.Parts {
 		return
@@ -237,6 +242,29 @@ func (a *adjusting) lands(f *fleet, before *schema.Bucket) {
 			f.failInTime("bucket %d: %s does not wait for the lease of replica %d, which had no trouble for %v of %v, and is to return it within %v", a.bucket.index, a.Kind.Action(), holder.index, time.Duration(well), time.Duration(f.now-a.began), time.Duration(within))
 		}
 	}
+}
+
+// sets begins the sums of the limits whose balance the adjustment sets. They count what is given from now on.
+func (a *adjusting) sets() {
+	if a.Kind != limiter.AdjustReset && a.Kind != limiter.AdjustSet {
+		return
+	}
+	for _, l := range a.limits {
+		if to, ok := a.to[l.name]; ok {
+			l.setting = append(l.setting, &sinceSet{by: a, began: a.began, capacity: to.capacity, level: to.tokens + l.admitted.given/tallyScale - a.gift})
+		}
+	}
+}
+
+// ends returns the sum that an adjustment has begun, nil = none. The adjustment is over.
+func (l *limitHistory) ends(a *adjusting) *sinceSet {
+	i := slices.IndexFunc(l.setting, func(s *sinceSet) bool { return s.by == a })
+	if i < 0 {
+		return nil
+	}
+	s := l.setting[i]
+	l.setting = slices.Delete(l.setting, i, i+1)
+	return s
 }
 
 // level is the capacity of a limit, and the balance that a set or a reset gives it.
@@ -307,8 +335,9 @@ func TestSetCountsTopUpUnderWay(t *testing.T) {
 		l := &limitHistory{name: "a", admitted: newTally(0), all: newTally(0), lacks: &shortfall{}}
 		l.lacks.under(tokenbucket.Params{Capacity: 100_000, Amount: 1, Period: 60_000})
 		l.gives(more)
-		a := &adjusting{Adjustment: limiter.Adjustment{Kind: limiter.AdjustSet, Tokens: tokens}, landed: 1, to: map[string]level{"a": {100_000, tokens}}}
-		a.applied(f, l, 0)
+		a := &adjusting{Adjustment: limiter.Adjustment{Kind: limiter.AdjustSet, Tokens: tokens}, limits: []*limitHistory{l}, landed: 1, to: map[string]level{"a": {100_000, tokens}}}
+		a.sets()
+		a.applied(f, l, l.ends(a), 0)
 		l.took(f, &bucket{}, &call{}, tc.took)
 		if got := f.fault != nil; got != tc.want {
 			t.Errorf("%d millitokens taken: violation %t (%v), want %t", tc.took, got, f.fault, tc.want)

@@ -50,7 +50,8 @@ type limitHistory struct {
 	all      *tally // with charges and late decisions: the balance at rest is compared with it
 	lacks    *shortfall
 	usage    consumed
-	set      *sinceSet // nil = it was not
+	set      *sinceSet   // nil = it was not
+	setting  []*sinceSet // by adjustments that are applied, and not answered
 }
 
 // call is a Take under way.
@@ -156,6 +157,9 @@ func (l *limitHistory) gives(n int64) {
 	l.all.gives(n)
 	if l.set != nil {
 		l.set.level += n
+	}
+	for _, s := range l.setting {
+		s.level += n
 	}
 }
 

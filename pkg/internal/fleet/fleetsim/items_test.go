@@ -322,7 +322,10 @@ func (f *fleet) merged(b *bucket, before, after *schema.Bucket) {
 		if j < 0 || k < 0 || x.Carried > 0 || half.Balances[k].Carried > 0 {
 			continue
 		}
-		had := min(tokensAt(before, &before.Balances[j], after.At)+tokensAt(half, &half.Balances[k], after.At), x.Share.Capacity)
+		had := tokensAt(before, &before.Balances[j], after.At) + tokensAt(half, &half.Balances[k], after.At)
+		if before.Balances[j].Extra() == 0 && half.Balances[k].Extra() == 0 {
+			had = min(had, x.Share.Capacity)
+		}
 		if has := tokensAt(after, x, after.At); has > had+rounded || has < had-rounded {
 			f.failf("bucket %d, limit %s: shards %d and %d have %d millitokens, and %d when they are one", b.index, x.Limit.Name, before.Shard.Index, other.Index, had, has)
 		}
@@ -330,14 +333,16 @@ func (f *fleet) merged(b *bucket, before, after *schema.Bucket) {
 }
 
 // tokensAt returns the balance of a limit in the centre at a time, in millitokens, rounded
-// down; below zero in debt.
+// down; below zero in debt. An extra is a part of it.
 func tokensAt(it *schema.Bucket, x *schema.Balance, now int64) int64 {
 	unit := big.NewInt(x.Share.Period * schema.Parts)
 	room := new(big.Int).Mul(big.NewInt(x.Share.Capacity), big.NewInt(x.Share.Period*int64(it.Line.Room)))
+	extra := x.Extra()
 	if lacks := new(big.Int).Sub(x.FullAt, x.Refilled(it.Line, now)); lacks.Sign() > 0 {
 		room.Sub(room, lacks)
+		extra = 0 // a balance below its capacity has none
 	}
-	return room.Div(room, unit).Int64() // rounds down
+	return room.Div(room, unit).Int64() + extra // rounds down
 }
 
 // there returns the balance of a limit in the items of a bucket, and whether it is
