@@ -184,9 +184,12 @@ func sendTo[O any](ctx context.Context, p *process, op string, k map[string]type
 		f.park()
 	}
 	if !m.date.IsZero() { // as the client does
-		before := p.clock.State().Offset
+		before, era := p.clock.State().Offset, p.clock.Era()
 		p.clock.Observe(m.from, p.machine(), m.date)
 		p.slept.corrected(p.clock.State().Offset-before, f.now)
+		if f.on.drift && p.clock.Era() != era {
+			p.jumped = f.now
+		}
 		p.untold.reply(m.sent)
 	}
 	return m.out, m.err

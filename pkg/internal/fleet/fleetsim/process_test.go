@@ -67,6 +67,7 @@ type process struct {
 	behind      int64 // ns that its wall clock stood still, or was set back
 	untold      untold
 	slept       slept
+	jumped      int64 // when the correction of a clock that drifts last jumped: 0 = never
 }
 
 // wait is a task that waits for a channel to be closed.

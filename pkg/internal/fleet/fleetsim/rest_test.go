@@ -48,10 +48,17 @@ func (f *fleet) settleDown() {
 	}
 	f.rest(wait)
 	for _, b := range f.buckets {
-		p := f.some().process
+		p, extra := f.some().process, b.items[0] != nil && hasExtra(b.items[0])
 		f.want(p, b, true, func(capacity int64) int64 { return capacity })
-		f.want(p, b, false, func(capacity int64) int64 { return capacity/2 + 1 })
+		if !extra {
+			f.want(p, b, false, func(capacity int64) int64 { return capacity/2 + 1 })
+		}
 	}
+}
+
+// hasExtra reports whether a limit has tokens above its capacity.
+func hasExtra(it *schema.Bucket) bool {
+	return slices.ContainsFunc(it.Balances, func(of schema.Balance) bool { return of.Extra() > 0 })
 }
 
 // rest lets time go by.
@@ -115,7 +122,7 @@ func (f *fleet) checkRest() {
 				f.failf("bucket %d: shard %d of %d stays", b.index, i, it.Shard.Level)
 			case len(it.Leases) > 0 || it.Line.Rate != schema.Parts || it.Line.Room != schema.Parts:
 				f.failf("bucket %d: parts are leased at rest: %+v, %+v", b.index, it.Line, it.Leases)
-			case it.TTL == 0 && !slices.ContainsFunc(it.Balances, func(of schema.Balance) bool { return of.Extra() > 0 }):
+			case it.TTL == 0 && !hasExtra(it):
 				f.failf("bucket %d: it has no ttl", b.index)
 			}
 		}

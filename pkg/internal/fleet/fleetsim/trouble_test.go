@@ -80,10 +80,11 @@ func (f *fleet) trip() int64 { return int64(4 * f.median) }
 func (f *fleet) promptly() int64 { return 5*f.trip() + 100*int64(time.Millisecond) }
 
 // endedInTime requires a cause for a lease that ended by its term: its holder stood still, had no
-// network, or the table did not answer it; or its machine slept, or replies showed that it had slept.
+// network, or the table did not answer it; or its machine slept, or replies showed that it had slept. A
+// monotonic clock that drifts by more than clocks do can look like that.
 func (p *process) endedInTime(b *bucket) {
 	f := p.fleet
-	if p.twin || p.awake > 0 && p.awake > f.now-leaseTerm || p.slept.told > 0 && p.slept.told > f.now-leaseTerm {
+	if p.twin || p.awake > 0 && p.awake > f.now-leaseTerm || p.slept.told > 0 && p.slept.told > f.now-leaseTerm || p.jumped > 0 && p.jumped > f.now-leaseTerm {
 		return
 	}
 	if told, ok := p.strange[b]; ok && told > f.now-leaseTerm { // it does not know the slot that is there
