@@ -62,6 +62,7 @@ func TestAdjustmentsOfShards(t *testing.T) {
 				t.Errorf("%s of %d: %d in the list, want %d", step.kind.Action(), step.amount, listed, step.want)
 			}
 		}
+		time.Sleep(time.Second) // and so is that of the reset, which holds tokens for a round trip
 		all := o
 		all.Spends = []limiter.Spend{{Limit: "l", Take: tokens(999)}}
 		mustTake(t, s, time.Now(), true, all)

@@ -57,7 +57,7 @@ func simulatedRules() []simulated {
 			1, "if false {"),
 		by("lease", "watch.go", "a lease is freed after its term", "few,leases",
 			1, "if mono-s.since >= 1000 && (!ok || id < replica) {"),
-		by("lease", "candidate.go", "a lease ends by the monotonic clock", "few,leases,freeze,long",
+		by("lease", "candidate.go", "a lease ends by the monotonic clock", "few,leases,freeze,long,cascade",
 			1, "return now.Mono-c.sent.Mono < Term && now.Wall-c.sent.Wall < Term"),
 		by("engine", "take.go", "each shard of a denied call gets its part back", "few,shards,large,slow",
 			1, "c.engine.lanes.GiveBack(a.request)\nbreak"),

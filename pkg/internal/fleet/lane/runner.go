@@ -1,6 +1,7 @@
 package lane
 
 import (
+	"errors"
 	"time"
 
 	"github.com/ratelimit/ratelimit/pkg/internal/fleet/awsdb"
@@ -127,13 +128,13 @@ func (s *Lanes) carry(l *Lane, m message) {
 		}
 		s.Counters.Resent.Add(1)
 		tries := max(m.core().tries, 1)
-		if b := m.carries(); b != nil && b.outcome != awaitsReply {
+		if b := m.carries(); b != nil && b.outcome != awaitsReply || !isAnswer(err) && !errors.Is(err, awsdb.ErrPaced) {
 			tries = min(tries, unknownTries)
 		}
 		_ = awsdb.Pause(s.stopped, s.cfg.Loop, tries) // cut short when the lanes end
 	}
 }
 
-// unknownTries bounds the pause before a write of unknown outcome is sent again, to about 60 ms.
-// While a table hangs such writes are the only calls to it, and others wait for their end.
+// unknownTries bounds the pause before a write of unknown outcome, or a read without an answer, is sent
+// again: to about 60 ms. While a table hangs they are the only calls to it, and others wait for their end.
 const unknownTries = 5
