@@ -137,6 +137,29 @@ func TestUserWithoutAPermission(t *testing.T) {
 	}
 }
 
+// A user of a store whose writes wait for a replica needs the command for it, at the start and for a check.
+func TestUserThatMayNotWait(t *testing.T) {
+	server := withUser(t, "")
+	waiting := func(cfg *valkey.Config) { asUser(cfg); cfg.Replica = true }
+	for _, may := range []bool{false, true} {
+		rules := userRules
+		if may {
+			rules += " +wait"
+		}
+		server.Must(append([]string{"ACL", "SETUSER", userName, "reset", "on", ">first"}, strings.Fields(rules)...)...)
+		s, err := valkey.Open(t.Context(), configOf(t, server, waiting))
+		if err == nil {
+			_ = s.Close(t.Context())
+		}
+		_, _, check := valkey.Check(t.Context(), configOf(t, server, waiting))
+		for name, err := range map[string]error{"store": err, "check": check} {
+			if refused := errors.Is(err, limiter.ErrInvalid) && strings.Contains(err.Error(), "wait"); refused == may || may && err != nil {
+				t.Errorf("%s of a user that may wait %t: %v", name, may, err)
+			}
+		}
+	}
+}
+
 // A user without the keys of one kind fails at the start, and so does one that may not write them. A script that met
 // them on its way would leave what it wrote.
 func TestUserWithoutKeys(t *testing.T) {

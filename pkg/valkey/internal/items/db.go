@@ -88,14 +88,20 @@ func (d *DB) find(ctx context.Context, create bool) error {
 	if _, err := d.checkServer(ctx); err != nil {
 		return err
 	}
-	if d.cfg.Replica {
-		client := *d.client.Load()
-		if err := client.Do(ctx, client.B().Wait().Numreplicas(0).Timeout(1).Build()).Error(); err != nil {
-			return d.translate(err)
-		}
+	if err := d.mayWait(ctx); err != nil {
+		return err
 	}
 	_, err := d.load(ctx, create)
 	return err
+}
+
+// mayWait reports whether the user may wait for replicas, where writes are to.
+func (d *DB) mayWait(ctx context.Context) error {
+	if !d.cfg.Replica {
+		return nil
+	}
+	client := *d.client.Load()
+	return d.translate(client.Do(ctx, client.B().Wait().Numreplicas(0).Timeout(1).Build()).Error())
 }
 
 // Look connects to a server, and reports whether it has the table: missing says why it cannot be used.
@@ -107,6 +113,9 @@ func Look(ctx context.Context, cfg Config) (server *Server, missing, err error) 
 	}
 	defer d.Close()
 	if server, err = d.checkServer(ctx); err != nil {
+		return server, nil, awsdb.TranslateRead(err)
+	}
+	if err := d.mayWait(ctx); err != nil {
 		return server, nil, awsdb.TranslateRead(err)
 	}
 	client := *d.client.Load()
