@@ -7,6 +7,7 @@ import (
 	"reflect"
 	"regexp"
 	"slices"
+	"strings"
 	"testing"
 )
 
@@ -28,9 +29,8 @@ func leaves(v values, path string) map[string]any {
 // The README has every value with its default, and no other.
 func TestReadme(t *testing.T) {
 	want := leaves(readValues(t, filepath.Join(chartDir, "values.yaml")), "")
-	rows := regexp.MustCompile("(?m)^\\| `([^`]+)` \\| .* \\| (required|`[^`]*`) \\|$").FindAllStringSubmatch(readFile(t, chartDir, "README.md"), -1)
-	for _, row := range rows {
-		key, text := row[1], row[2]
+	for _, row := range readmeRows(t) {
+		key, text := row[0], row[1]
 		value, ok := want[key]
 		if !ok {
 			t.Errorf("%s: is in the README, and not in values.yaml", key)
@@ -48,6 +48,26 @@ func TestReadme(t *testing.T) {
 	for _, key := range slices.Sorted(maps.Keys(want)) {
 		t.Errorf("%s: is not in the README", key)
 	}
+}
+
+// readmeRows returns the keys of the README's table with their defaults. A row may have several keys, and
+// then as many defaults.
+func readmeRows(t *testing.T) [][2]string {
+	t.Helper()
+	const keys, defaults = "(`[^`]+`(?:, `[^`]+`)*)", "(required|`[^`]*`(?:, `[^`]*`)*)"
+	quoted := regexp.MustCompile("required|`[^`]*`")
+	var all [][2]string
+	for _, row := range regexp.MustCompile(`(?m)^\| `+keys+` \|(?: .*)? \| `+defaults+` \|$`).FindAllStringSubmatch(readFile(t, chartDir, "README.md"), -1) {
+		names, texts := quoted.FindAllString(row[1], -1), quoted.FindAllString(row[2], -1)
+		if len(names) != len(texts) {
+			t.Errorf("%s: the README has %d defaults, want %d", row[1], len(texts), len(names))
+			continue
+		}
+		for i, name := range names {
+			all = append(all, [2]string{strings.Trim(name, "`"), texts[i]})
+		}
+	}
+	return all
 }
 
 // asJSON returns a value as JSON has it.
