@@ -159,8 +159,8 @@ func TestExamplesOfTheLLMPageLoad(t *testing.T) {
 			routes++
 		}
 	}
-	if len(all) < 6 || routes < 3 {
-		t.Errorf("got %d configurations and %d routes, want at least 6 and 3", len(all), routes)
+	if len(all) < 5 || routes < 3 {
+		t.Errorf("got %d configurations and %d routes, want at least 5 and 3", len(all), routes)
 	}
 }
 
