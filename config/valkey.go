@@ -9,7 +9,7 @@ import (
 
 // Valkey is the store for a fleet on a Valkey or Redis server.
 type Valkey struct {
-	Addresses []string // host:port of the server, or of sentinels with Master; none = 127.0.0.1:6379; default none
+	Addresses []string // host:port of the server, of servers of a cluster, or of sentinels with Master; none = 127.0.0.1:6379; default none
 	Master    string   // the name that sentinels have for the server; "" = Addresses are of the server; default ""
 	Database  int      // 0 to 1,023; default 0
 	Table     string   // 1 to 64 letters, digits, '_', '-' and '.'; default "ratelimit"
@@ -85,7 +85,7 @@ func (c *Valkey) faults() []fault {
 // schema checks the settings against each other too.
 func (c *Valkey) schema() yamlcfg.Schema {
 	return keys(
-		key("addresses", "of the server; with `master`, of sentinels", yamlcfg.List[string]{Out: &c.Addresses, Item: yamlcfg.Address}),
+		key("addresses", "of the server, or of servers of [a cluster](valkey.md#a-cluster); with `master`, of sentinels", yamlcfg.List[string]{Out: &c.Addresses, Item: yamlcfg.Address}),
 		key("master", "name that sentinels have for the server; `\"\"` = `addresses` are of the server", yamlcfg.Text(&c.Master)),
 		key("database", "number of the database", yamlcfg.Integer(&c.Database, 0, 1023)),
 		key("table", "the table: its keys begin with `{table}:`", yamlcfg.Text(&c.Table)),

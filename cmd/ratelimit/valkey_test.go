@@ -15,6 +15,7 @@ import (
 	rlsv3 "github.com/envoyproxy/go-control-plane/envoy/service/ratelimit/v3"
 
 	"github.com/ratelimit/ratelimit/internal/command"
+	"github.com/ratelimit/ratelimit/pkg/valkey"
 	"github.com/ratelimit/ratelimit/test/kit/proctest"
 	"github.com/ratelimit/ratelimit/test/kit/programtest"
 	"github.com/ratelimit/ratelimit/test/kit/valkeytest"
@@ -353,15 +354,23 @@ func TestAServerWithTLS(t *testing.T) {
 	}
 }
 
-// A server of a cluster cannot have a table: it may have to move keys to others, which are not asked.
+// A table is on one server of a cluster, whichever server the command is given.
 func TestAServerOfACluster(t *testing.T) {
-	_, bus, _ := net.SplitHostPort(proctest.FreeAddress(t)) // the usual one is among those of outgoing connections
-	server := valkeytest.Start(t, "--cluster-enabled", "yes", "--cluster-port", bus)
-	server.Must("CLUSTER", "ADDSLOTSRANGE", "0", "16383")
-	eventually(t, "the cluster", func() bool { return strings.Contains(server.Must("CLUSTER", "INFO"), "cluster_state:ok") })
-	code, stdout, stderr := output(t, "valkey", "create", "--address", server.Address)
-	if code != command.ExitFailure || !strings.Contains(stderr, "the server is part of a cluster; one without cluster mode must have the table") {
-		t.Errorf("exit code %d\n%s%s", code, stdout, stderr)
+	c := valkeytest.StartCluster(t)
+	has := c.Primary(c.Slot("{" + valkey.DefaultName + "}"))
+	for _, s := range c.Servers {
+		if code, stdout, stderr := output(t, "valkey", "create", "--address", s.Address); code != command.ExitOK {
+			t.Fatalf("create: exit code %d\n%s%s", code, stdout, stderr)
+		}
+		code, stdout, stderr := output(t, "valkey", "check", "--address", s.Address)
+		if code != command.ExitOK || !strings.Contains(stdout, "yes: this server has the table\n") {
+			t.Errorf("check: exit code %d\n%s%s", code, stdout, stderr)
+		}
+	}
+	for _, s := range c.Servers[:3] {
+		if n := s.Must("DBSIZE"); (n != "0") != (s == has) {
+			t.Errorf("the server at %s has %s keys; that at %s is to have the table", s.Address, n, has.Address)
+		}
 	}
 }
 

@@ -112,6 +112,7 @@ func printServer(out io.Writer, s *valkey.Server, now time.Time) error {
 	for _, line := range [][2]string{
 		{"version", s.Version},
 		{"role", s.Role},
+		{"cluster", map[bool]string{false: "no", true: "yes: this server has the table"}[s.Cluster]},
 		{"maxmemory-policy", s.Eviction},
 		{"persistence", s.Persistence},
 		{"memory", fmt.Sprintf("%d MiB %s", (s.Memory+1<<19)>>20, bound)},

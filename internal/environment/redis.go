@@ -67,9 +67,11 @@ func (r *redisServer) settings() (at config.Valkey, err error) {
 			err = errors.New("must be the name of the primary and addresses of sentinels, such as mymaster,sentinel-0:26379,sentinel-1:26379")
 		}
 	case "CLUSTER":
-		return at, errors.New("REDIS_TYPE: CLUSTER is not supported: one server has all buckets, so that a call is decided at once; name it with SINGLE, or sentinels with SENTINEL")
+		if at.Addresses = strings.Split(r.url, ","); !areAddresses(at.Addresses) {
+			err = errors.New("must be addresses of servers of the cluster, such as redis-0:6379,redis-1:6379")
+		}
 	default:
-		return at, fmt.Errorf("REDIS_TYPE: %.20q must be SINGLE or SENTINEL", r.kind)
+		return at, fmt.Errorf("REDIS_TYPE: %.20q must be SINGLE, SENTINEL or CLUSTER", r.kind)
 	}
 	if err != nil {
 		return at, fmt.Errorf("REDIS_URL: %w", err)

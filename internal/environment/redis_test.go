@@ -26,6 +26,7 @@ func TestRedis(t *testing.T) {
 			map[string]string{"REDIS_URL": "redis:6379", "REDIS_AUTH": "me:p:w", "REDIS_TLS": "true", "REDIS_TLS_CACERT": "ca", "REDIS_TLS_CLIENT_CERT": "c", "REDIS_TLS_CLIENT_KEY": "k"},
 			config.Valkey{Addresses: []string{"redis:6379"}, Username: "me", Password: "p:w", TLS: config.ClientTLS{Enabled: true, CA: "ca", Cert: "c", Key: "k"}},
 		},
+		"a cluster": {map[string]string{"REDIS_URL": "a:6379,b:6379", "REDIS_TYPE": "CLUSTER"}, config.Valkey{Addresses: []string{"a:6379", "b:6379"}}},
 		"sentinels": {
 			map[string]string{"REDIS_URL": "mymaster,a:26379,b:26379", "REDIS_TYPE": "SENTINEL", "REDIS_AUTH": "pw", "REDIS_SENTINEL_AUTH": "s:spw"},
 			config.Valkey{Addresses: []string{"a:26379", "b:26379"}, Master: "mymaster", Password: "pw", SentinelUsername: "s", SentinelPassword: "spw"},
@@ -63,8 +64,8 @@ func TestWrongRedis(t *testing.T) {
 		variables map[string]string
 		want      string
 	}{
-		"a cluster":                   {map[string]string{"REDIS_TYPE": "CLUSTER", "REDIS_URL": "redis:6379"}, "REDIS_TYPE: CLUSTER is not supported"},
-		"another type":                {map[string]string{"REDIS_TYPE": "DOUBLE", "REDIS_URL": "redis:6379"}, `REDIS_TYPE: "DOUBLE" must be SINGLE or SENTINEL`},
+		"a cluster":                   {map[string]string{"REDIS_TYPE": "CLUSTER", "REDIS_URL": "redis:6379,hush"}, "REDIS_URL: must be addresses of servers of the cluster"},
+		"another type":                {map[string]string{"REDIS_TYPE": "DOUBLE", "REDIS_URL": "redis:6379"}, `REDIS_TYPE: "DOUBLE" must be SINGLE, SENTINEL or CLUSTER`},
 		"a socket":                    {map[string]string{"REDIS_SOCKET_TYPE": "unix", "REDIS_URL": "/run/redis.sock"}, "REDIS_SOCKET_TYPE"},
 		"no port":                     {map[string]string{"REDIS_URL": "hush"}, "REDIS_URL: must be host:port"},
 		"another scheme":              {map[string]string{"REDIS_URL": "http://:hush@redis"}, "REDIS_URL: must be host:port"},

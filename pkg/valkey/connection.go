@@ -26,7 +26,7 @@ const (
 // Connection says where the server is, and how it is reached. The zero Connection is that of a server on
 // this machine, at 127.0.0.1:6379.
 type Connection struct {
-	Addresses []string // of the server, or of sentinels: host:port; default 127.0.0.1:6379
+	Addresses []string // of the server, of sentinels, or of servers of a cluster: host:port; default 127.0.0.1:6379
 	Master    string   // the name that sentinels have for the server; "" = Addresses are of the server itself
 	Database  int      // 0 to 15, and more where the server has them
 	Login     Login
@@ -96,12 +96,8 @@ func (c *Connection) options() (rueidis.ClientOption, error) {
 	if err != nil {
 		return rueidis.ClientOption{}, err
 	}
-	addresses := c.Addresses
-	if len(addresses) == 0 {
-		addresses = []string{"127.0.0.1:6379"}
-	}
 	o := rueidis.ClientOption{
-		InitAddress: addresses, SelectDB: c.Database, ClientName: "ratelimit", ClientSetInfo: rueidis.DisableClientSetInfo, TLSConfig: secure,
+		SelectDB: c.Database, ClientName: "ratelimit", ClientSetInfo: rueidis.DisableClientSetInfo, TLSConfig: secure,
 		Dialer:       net.Dialer{Timeout: DefaultConnectTimeout, KeepAlive: time.Second},
 		DisableRetry: true, DisableCache: true, ForceSingleClient: c.Master == "", ConnWriteTimeout: silenceTimeout,
 		PipelineMultiplex: -1, // one connection, so that a process has to do with one server
@@ -161,18 +157,19 @@ func (c *Connection) check() error {
 	return err
 }
 
-// connect makes a client.
-func (c *Connection) connect() (rueidis.Client, error) {
+// dial makes a client of the server at the first address.
+func (c *Connection) dial(addresses ...string) (rueidis.Client, error) {
 	o, err := c.options()
 	if err != nil {
 		return nil, err
 	}
+	o.InitAddress = addresses
 	client, err := rueidis.NewClient(o)
 	if answer, ok := rueidis.IsRedisErr(err); ok {
 		return nil, fmt.Errorf("the server of the store answers: %w", answer)
 	}
 	if err != nil {
-		return nil, fmt.Errorf("the server of the store at %s cannot be reached: %w", strings.Join(o.InitAddress, ", "), err)
+		return nil, fmt.Errorf("the server of the store at %s cannot be reached: %w", strings.Join(addresses, ", "), err)
 	}
 	return client, nil
 }

@@ -101,7 +101,7 @@ func (c *Config) check() error {
 
 // items returns the configuration of the table.
 func (c *Config) items() items.Config {
-	return items.Config{Name: c.Name, Connect: c.Connection.connect, Clock: c.Clock, Now: c.Now, Recreate: c.Recreate, NoUsage: c.NoUsage, Replica: c.Replica}
+	return items.Config{Name: c.Name, Connect: (&way{Connection: c.Connection}).connect, Clock: c.Clock, Now: c.Now, Recreate: c.Recreate, NoUsage: c.NoUsage, Replica: c.Replica}
 }
 
 // Store is a limiter.Store on a server. It is safe for concurrent use. Create it with [Open].

@@ -1,6 +1,8 @@
 package items
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"sync"
 	"sync/atomic"
@@ -21,8 +23,8 @@ const callsEnd = 5 * time.Second
 
 // link is the way to the server. It is safe for concurrent use.
 type link struct {
-	connect func() (rueidis.Client, error)
-	clock   *awsdb.Clock // nil = none
+	connect func(at string) (client rueidis.Client, address string, err error) // see Config.Connect
+	clock   *awsdb.Clock                                                       // nil = none
 	now     func() time.Time
 	client  atomic.Pointer[rueidis.Client]
 	closed  atomic.Bool
@@ -31,17 +33,23 @@ type link struct {
 
 	mu sync.Mutex // of a change of client and closed
 
-	replacing sync.Mutex // of the next field
-	replaced  time.Time  // when the last client was made in the place of another one
+	clustered atomic.Bool // another server may have the table at another time
+	replacing sync.Mutex  // of the next fields
+	address   string      // of the client's server, in a cluster
+	replaced  time.Time   // when a client was last asked for in the place of another one
 }
 
 // newLink connects.
-func newLink(connect func() (rueidis.Client, error), clock *awsdb.Clock, now func() time.Time) (*link, error) {
-	client, err := connect()
+func newLink(connect func(at string) (rueidis.Client, string, error), clock *awsdb.Clock, now func() time.Time) (*link, error) {
+	client, address, err := connect("")
+	if errors.Is(err, limiter.ErrInvalid) {
+		return nil, err
+	}
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", limiter.ErrUnavailable, err)
 	}
-	l := &link{connect: connect, clock: clock, now: now, done: make(chan struct{})}
+	l := &link{connect: connect, clock: clock, now: now, address: address, done: make(chan struct{})}
+	l.clustered.Store(address != "")
 	l.client.Store(&client)
 	return l, nil
 }
@@ -50,9 +58,10 @@ func newLink(connect func() (rueidis.Client, error), clock *awsdb.Clock, now fun
 func (l *link) translate(err error) error { return translate(err, l.closed.Load()) }
 
 // broke makes another client where the server is not written to any more: a connection stays on a server
-// that became a replica. No call waits for that.
+// that became a replica. In a cluster another server may have the table, also where there is no answer. No
+// call waits for that.
 func (l *link) broke(err error) {
-	if !isAnswer(err, "READONLY", "MASTERDOWN") || !l.replacing.TryLock() {
+	if !isAnswer(err, "READONLY", "MASTERDOWN", "MOVED", "CLUSTERDOWN") && !(l.clustered.Load() && unanswered(err)) || !l.replacing.TryLock() {
 		return
 	}
 	if l.closed.Load() {
@@ -65,6 +74,12 @@ func (l *link) broke(err error) {
 	})
 }
 
+// unanswered reports whether a call had no answer of the server, for a reason that is not the caller's.
+func unanswered(err error) bool {
+	_, answered := rueidis.IsRedisErr(err)
+	return err != nil && !answered && !errors.Is(err, context.Canceled) && !errors.Is(err, rueidis.ErrClosing)
+}
+
 // replace puts another client in the place of the one that there is. l.replacing is held.
 func (l *link) replace() {
 	now := l.now()
@@ -72,10 +87,11 @@ func (l *link) replace() {
 		return
 	}
 	l.replaced = now
-	client, err := l.connect()
-	if err != nil {
+	client, address, err := l.connect(l.address)
+	if err != nil || client == nil {
 		return // the next call tries again
 	}
+	l.address = address
 	l.mu.Lock()
 	if l.closed.Load() {
 		l.mu.Unlock()

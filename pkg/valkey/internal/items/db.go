@@ -29,10 +29,13 @@ var (
 
 // Config configures a DB. Name, Connect and Now must be set.
 type Config struct {
-	Name    string                         // of the table
-	Connect func() (rueidis.Client, error) // makes a client, which must neither retry nor cache
-	Clock   *awsdb.Clock                   // gets the server's time with each reply of a write; nil = none
-	Now     func() time.Time               // the machine's clock
+	Name string // of the table
+	// Connect makes a client of the server that has a key, which must neither retry nor cache. It returns its
+	// address where another server may have the key at another time, in a cluster, and else "". Where the
+	// address is at, that of the present client, it makes none.
+	Connect func(key, at string) (client rueidis.Client, address string, err error)
+	Clock   *awsdb.Clock     // gets the server's time with each reply of a write; nil = none
+	Now     func() time.Time // the machine's clock
 	// Changed is called for each history but the first, with the calls on the table in it. It must not
 	// block. nil = it is not called.
 	Changed func(to History, in *Session)
@@ -74,11 +77,12 @@ func Open(ctx context.Context, cfg Config, create bool) (*DB, error) {
 }
 
 func connect(cfg Config) (*DB, error) {
-	l, err := newLink(cfg.Connect, cfg.Clock, cfg.Now)
+	of := prefixOf(cfg.Name)
+	l, err := newLink(func(at string) (rueidis.Client, string, error) { return cfg.Connect(of.key("table"), at) }, cfg.Clock, cfg.Now)
 	if err != nil {
 		return nil, err
 	}
-	d := &DB{link: l, prefix: prefixOf(cfg.Name), cfg: cfg}
+	d := &DB{link: l, prefix: of, cfg: cfg}
 	d.usage, err = newUsage(usage{prefix: d.prefix, off: cfg.NoUsage, clock: cfg.Clock, now: cfg.Now, gained: cfg.Gained})
 	return d, err
 }

@@ -42,10 +42,14 @@ func refused(err error) error {
 var answers = map[string]string{
 	"OOM": codeThrottled, "BUSY": codeThrottled, "TRYAGAIN": codeThrottled, "UNKILLABLE": codeThrottled,
 	"READONLY": codeThrottled, "MASTERDOWN": codeThrottled, "LOADING": codeThrottled,
-	"NOAUTH": codeRefused, "WRONGPASS": codeRefused, "CLUSTERDOWN": codeRefused, "NOREPLICAS": codeRefused, "MISCONF": codeRefused,
-	"MOVED": codeRefused, "ASK": codeRefused,
+	"MOVED": codeThrottled, "ASK": codeThrottled, "CLUSTERDOWN": codeThrottled,
+	"NOAUTH": codeRefused, "WRONGPASS": codeRefused, "NOREPLICAS": codeRefused, "MISCONF": codeRefused,
 	"NOPERM": codeDenied,
 }
+
+// movedKey begins the error of a script that meets a key which has moved to another server of a cluster, while its slot
+// moves. It has no code.
+const movedKey = "Script attempted to access a non local key"
 
 // partial is the first word of the error of a script that failed between its writes.
 const partial = "PARTIAL"
@@ -75,7 +79,11 @@ func translate(err error, closed bool) error {
 		return fmt.Errorf("%w: %w", limiter.ErrUncertain, answer)
 	}
 	code, ok := answers[word]
-	if !ok {
+	switch {
+	case ok:
+	case strings.HasPrefix(answer.Error(), movedKey):
+		code = codeThrottled
+	default:
 		code = codeWrong
 	}
 	return &smithy.GenericAPIError{Code: code, Message: answer.Error()}

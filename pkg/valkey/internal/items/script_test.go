@@ -21,8 +21,9 @@ import (
 func open(t *testing.T, server *valkeytest.Server) *items.Session {
 	t.Helper()
 	db, err := items.Open(t.Context(), items.Config{
-		Name: "t", Now: time.Now, Connect: func() (rueidis.Client, error) {
-			return rueidis.NewClient(rueidis.ClientOption{InitAddress: []string{server.Address}, DisableCache: true, DisableRetry: true, ForceSingleClient: true})
+		Name: "t", Now: time.Now, Connect: func(string, string) (rueidis.Client, string, error) {
+			client, err := rueidis.NewClient(rueidis.ClientOption{InitAddress: []string{server.Address}, DisableCache: true, DisableRetry: true, ForceSingleClient: true})
+			return client, "", err
 		},
 	}, true)
 	if err != nil {

@@ -81,8 +81,6 @@ func (l *link) checkServer(ctx context.Context) (*Server, error) {
 	switch {
 	case n < minVersion:
 		return s, fmt.Errorf("%w: the server is of version %.20q; it must be Redis %d or later, or Valkey", limiter.ErrInvalid, s.Version, minVersion)
-	case s.Cluster:
-		return s, fmt.Errorf("%w: the server is part of a cluster; one without cluster mode must have the table", limiter.ErrInvalid)
 	case s.Role != "master":
 		return s, fmt.Errorf("%w: the server is a replica; store.valkey.addresses must name the primary, or sentinels with store.valkey.master", limiter.ErrUnavailable)
 	case s.Eviction != "noeviction":
