@@ -85,22 +85,22 @@ func changings() []changing {
 		}
 	}
 	return []changing{
-		{name: "nothing", text: "nothing changes", sc: usual, do: func(*change) {}},
-		{name: "nothing-half", text: "the same at half of the limit", sc: half, do: func(*change) {}},
-		{name: "raise", text: "the limit is raised on all replicas at once, at twice the limit", sc: usual, do: all, raised: 200},
-		{name: "raise-half", text: "the same at half of the limit", sc: half, do: all, raised: 200},
-		{name: "rollout", text: "the limit is raised on one replica after the other, each 0.7 s after the one before, at twice the limit", sc: usual, do: rollout, raised: 200},
-		{name: "one", text: "the limit is raised on one of three replicas alone, at twice the limit", sc: usual, do: func(c *change) { c.raise(0) }, raised: 200},
-		{name: "reset", text: "the bucket is reset amid twice the limit", sc: usual, do: (*change).resets},
-		{name: "reset-half", text: "the same at half of the limit", sc: half, do: (*change).resets},
-		{name: "stop", text: "one replica is stopped in order, at twice the limit", sc: usual, do: (*change).stops},
-		{name: "raise-stop", text: "two replicas read a raised limit while the third is stopped in order, at twice the limit", sc: usual, raised: 200, do: func(c *change) {
+		{name: "nothing", text: "no change", sc: usual, do: func(*change) {}},
+		{name: "nothing-half", text: "the same", sc: half, do: func(*change) {}},
+		{name: "raise", text: "all replicas get a raised limit at once", sc: usual, do: all, raised: 200},
+		{name: "raise-half", text: "the same", sc: half, do: all, raised: 200},
+		{name: "rollout", text: "one replica after the other gets it, each 0.7 s later", sc: usual, do: rollout, raised: 200},
+		{name: "one", text: "one replica of three gets it", sc: usual, do: func(c *change) { c.raise(0) }, raised: 200},
+		{name: "reset", text: "the bucket is reset", sc: usual, do: (*change).resets},
+		{name: "reset-half", text: "the same", sc: half, do: (*change).resets},
+		{name: "stop", text: "one replica is stopped in order", sc: usual, do: (*change).stops},
+		{name: "raise-stop", text: "two replicas get a raised limit while the third is stopped in order", sc: usual, raised: 200, do: func(c *change) {
 			c.raise(0)
 			c.raise(1)
 			c.stops()
 		}},
 		{
-			name: "killed", text: "one of three replicas is killed, and the others read another limit of a day that is used up", sc: day, raised: 20, kills: true, force: reapTime + time.Second,
+			name: "killed", text: "one replica is killed, and the others get another limit of a day that is used up", sc: day, raised: 20, kills: true, force: reapTime + time.Second,
 			do: func(c *change) {
 				c.kill()
 				time.Sleep(2 * time.Second)

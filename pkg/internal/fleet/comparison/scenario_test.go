@@ -87,19 +87,19 @@ func scenarios() []scenario {
 		sc.short, sc.long = steady(rate)
 		return sc
 	}
-	a := of("A", "hot, under its limit: 10,000 calls a second, limit 20,000", 3, limitOf(20_000, 20_000), 10_000, demands{under: true, writes: 0.002})
-	g := of("G", "warm, under its limit: 1,000 calls a second, limit 2,000", 3, limitOf(2000, 2000), 1000, demands{under: true})
-	b := of("B", "twice its limit: 10,000 calls a second, limit 5,000", 3, limitOf(5000, 5000), 10_000, demands{writes: 0.002})
-	c := of("C", "storm of denials: 10,000 calls a second, limit 10, burst 100", 3, limitOf(100, 10), 10_000, demands{})
-	d := of("D", "cold: 50 calls a second, limit 1, burst 60", 3, limitOf(60, 1), 50, demands{})
+	a := of("A", "hot, under its limit: 10,000 calls/s, limit 20,000", 3, limitOf(20_000, 20_000), 10_000, demands{under: true, writes: 0.002})
+	g := of("G", "warm, under its limit: 1,000 calls/s, limit 2,000", 3, limitOf(2000, 2000), 1000, demands{under: true})
+	b := of("B", "twice its limit: 10,000 calls/s, limit 5,000", 3, limitOf(5000, 5000), 10_000, demands{writes: 0.002})
+	c := of("C", "storm of denials: 10,000 calls/s, limit 10, burst 100", 3, limitOf(100, 10), 10_000, demands{})
+	d := of("D", "cold: 50 calls/s, limit 1, burst 60", 3, limitOf(60, 1), 50, demands{})
 	d.short, d.long = lasting(50, 12*s), lasting(50, 30*s) // few calls: each weighs more
-	e := scenario{name: "E", text: "on and off: 5,000 calls a second for 1 s of every 5 s, limit 1,000, burst 5,000", replicas: 3, limit: limitOf(5000, 1000)}
+	e := scenario{name: "E", text: "on and off: 5,000 calls/s for 1 s of every 5 s, limit 1,000, burst 5,000", replicas: 3, limit: limitOf(5000, 1000)}
 	e.short, e.long = load{[]phase{{5000, s}, {0, 4 * s}}, 1}, load{[]phase{{5000, s}, {0, 4 * s}}, 3}
 	h := scenario{name: "H", text: "a burst of 1,000, 10 s of nothing, a burst of 40,000; limit 1,000, burst 5,000", replicas: 3, limit: limitOf(5000, 1000), demands: demands{writes: 0.002}}
 	h.short = load{[]phase{{10_000, s / 10}, {0, 10 * s}, {40_000, s}, {0, s}}, 1}
 	h.long = load{h.short.phases, 3}
-	j := of("J", "ten replicas under the limit: 40,000 calls a second, limit 80,000", 10, limitOf(80_000, 80_000), 40_000, demands{under: true, writes: 0.002})
-	i := of("I", "ten replicas, twice the limit: 40,000 calls a second, limit 20,000", 10, limitOf(20_000, 20_000), 40_000, demands{writes: 0.003})
+	j := of("J", "ten replicas under the limit: 40,000 calls/s, limit 80,000", 10, limitOf(80_000, 80_000), 40_000, demands{under: true, writes: 0.002})
+	i := of("I", "ten replicas, twice the limit: 40,000 calls/s, limit 20,000", 10, limitOf(20_000, 20_000), 40_000, demands{writes: 0.003})
 	g.tested, b.tested, d.tested = true, true, true
 	return append([]scenario{a, g, b, c, d, e, h, j, i}, harderScenarios(of)...)
 }
@@ -107,21 +107,21 @@ func scenarios() []scenario {
 // harderScenarios have demand that moves or leans to one side, and a slow store. They
 // have requests of many tokens, a parent, and a start of everything at once.
 func harderScenarios(of func(name, text string, replicas int, limit limiter.Limit, rate float64, d demands) scenario) []scenario {
-	k := of("K", "demand that moves from replica to replica every 2 s: 9,000 calls a second, limit 10,000", 3, limitOf(10_000, 10_000), 9000, demands{under: true, writes: 0.002})
+	k := of("K", "demand that moves from replica to replica every 2 s: 9,000 calls/s, limit 10,000", 3, limitOf(10_000, 10_000), 9000, demands{under: true, writes: 0.002})
 	k.moves = 2 * time.Second
-	l := of("L", "ten replicas, the second with half of the calls of the first, the third with a third: 20,000 a second, limit 10,000", 10, limitOf(10_000, 10_000), 20_000, demands{writes: 0.004})
+	l := of("L", "ten replicas, the n-th with 1/n of the first's calls: 20,000/s, limit 10,000", 10, limitOf(10_000, 10_000), 20_000, demands{writes: 0.004})
 	l.spread = zipf(10)
-	m := of("M", "a slow store, half of whose messages take more than 40 ms: 10,000 calls a second, limit 5,000", 3, limitOf(5000, 5000), 10_000, demands{writes: 0.002, slow: true})
+	m := of("M", "a slow store, messages of 40 ms at the median: 10,000 calls/s, limit 5,000", 3, limitOf(5000, 5000), 10_000, demands{writes: 0.002, slow: true})
 	m.latency = 40 * time.Millisecond
-	n := of("N", "requests of 1 to 100 tokens: 2,000 calls a second, 101,000 tokens, limit 50,000", 3, limitOf(50_000, 50_000), 2000, demands{})
+	n := of("N", "1 to 100 tokens each: 2,000 calls/s, 101,000 tokens, limit 50,000", 3, limitOf(50_000, 50_000), 2000, demands{})
 	n.most = 100
-	o := of("O", "a parent of four keys: 8,000 calls a second, half of them of one key, limit of each key 2,000, of the parent 5,000", 3, limitOf(5000, 5000), 8000, demands{})
+	o := of("O", "a parent of four keys: 8,000 calls/s, half of one key, limit of each key 2,000, of the parent 5,000", 3, limitOf(5000, 5000), 8000, demands{})
 	o.keys, o.own = zipf(4), limitOf(2000, 2000)
-	p := of("P", "three times the limit from a cold start, when messages take ten times as long for half a second: 3,000 calls a second, limit 1,000", 3, limitOf(1000, 1000), 3000, demands{})
+	p := of("P", "three times its limit from a cold start, messages ten times as long for half a second: 3,000 calls/s, limit 1,000", 3, limitOf(1000, 1000), 3000, demands{})
 	p.warms, p.tested = time.Second/2, true
-	q := of("Q", "a quota with enough for all: 10,000 calls a second, 1,000,000 tokens and no refill", 3, limitOf(1_000_000, 0), 10_000, demands{under: true, writes: 0.002})
-	r := of("R", "a quota that runs out: 10,000 calls a second, 20,000 tokens and no refill", 3, limitOf(20_000, 0), 10_000, demands{writes: 0.004})
-	f := of("S", "requests in flight, enough for all: 10,000 calls a second, limit 1,000,000", 3, limitOf(1_000_000, 0), 10_000, demands{under: true, writes: 0.002})
+	q := of("Q", "a quota with enough for all: 10,000 calls/s, 1,000,000 tokens and no refill", 3, limitOf(1_000_000, 0), 10_000, demands{under: true, writes: 0.002})
+	r := of("R", "a quota that runs out: 10,000 calls/s, 20,000 tokens and no refill", 3, limitOf(20_000, 0), 10_000, demands{writes: 0.004})
+	f := of("S", "requests in flight, enough for all: 10,000 calls/s, limit 1,000,000", 3, limitOf(1_000_000, 0), 10_000, demands{under: true, writes: 0.002})
 	f.flies = true
 	q.tested, r.tested, f.tested = true, true, true
 	return []scenario{k, l, m, n, o, p, q, r, f}
