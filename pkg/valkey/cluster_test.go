@@ -47,7 +47,6 @@ func byCluster(c *valkeytest.Cluster, change func(*valkey.Config)) func(*valkey.
 // dies, to one that a person promotes, and to another part of the cluster. While the keys of the table move one by
 // one no call is made, and none is wrong.
 func TestCluster(t *testing.T) {
-	t.Parallel()
 	for name, fault := range map[string]func(t *testing.T, l *load, c *valkeytest.Cluster, of *valkeytest.Server){
 		"a server is killed": func(_ *testing.T, _ *load, _ *valkeytest.Cluster, of *valkeytest.Server) { of.Kill() },
 		"a replica is promoted": func(_ *testing.T, _ *load, c *valkeytest.Cluster, of *valkeytest.Server) {

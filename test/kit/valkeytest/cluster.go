@@ -68,7 +68,7 @@ func (s *Server) option(name string) string { return s.args[slices.Index(s.args,
 // await waits until something is so.
 func (c *Cluster) await(name string, so func() bool) {
 	c.tb.Helper()
-	for end := time.Now().Add(patience); !so(); time.Sleep(20 * time.Millisecond) {
+	for end := time.Now().Add(patience); !so(); <-time.After(20 * time.Millisecond) {
 		if time.Now().After(end) {
 			c.tb.Fatalf("%s does not come within %v: %s", name, patience, c.Servers[0].Must("CLUSTER", "NODES"))
 		}

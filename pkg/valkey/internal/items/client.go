@@ -61,7 +61,8 @@ func (l *link) translate(err error) error { return translate(err, l.closed.Load(
 // that became a replica. In a cluster another server may have the table, also where there is no answer. No
 // call waits for that.
 func (l *link) broke(err error) {
-	if !isAnswer(err, "READONLY", "MASTERDOWN", "MOVED", "CLUSTERDOWN") && !(l.clustered.Load() && unanswered(err)) || !l.replacing.TryLock() {
+	elsewhere := isAnswer(err, "READONLY", "MASTERDOWN", "MOVED", "CLUSTERDOWN") || l.clustered.Load() && unanswered(err)
+	if !elsewhere || !l.replacing.TryLock() {
 		return
 	}
 	if l.closed.Load() {
