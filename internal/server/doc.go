@@ -14,7 +14,7 @@
 //
 // # Socket of administration
 //
-// The socket files open and find the Unix socket of administration. The mode of
+// The files that begin with adminsocket open and find the Unix socket of administration. The mode of
 // its file, 0600, lets a caller in: the user of the service, and root.
 //
 // A service with a data directory has the socket there. Others have it in the run

@@ -6,7 +6,7 @@ import (
 )
 
 // block is the part of a bucket's balance that may be taken before the next commit. For
-// every limit the file has the exact state at some time, and the size of the block. Recovery
+// every limit the file has the exact state at some time, and the size of the block. [restored.recover]
 // after a crash subtracts the block, so a crash loses at most its size. Tokens beyond it are
 // taken only when the file has a newer state.
 //
