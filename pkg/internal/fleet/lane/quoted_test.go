@@ -28,8 +28,6 @@ func TestThePagesQuoteWhatIsTrue(t *testing.T) {
 			fmt.Sprintf("More than %d,%d takes that wait in one replica", maxOwed/1000, maxOwed%1000),
 		},
 		"configuration.md": {
-			fmt.Sprintf("no message has had a reply for %d s", silence/time.Second),
-			fmt.Sprintf("%d s without a reply to any message", silence/time.Second),
 			fmt.Sprintf("denials go by a state at most %s old", ms(Freshness)),
 		},
 		"design/fleet.md": {
