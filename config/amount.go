@@ -89,8 +89,8 @@ func weight(out *int64) yamlcfg.Schema {
 func estimate(out **descriptor.EstimateSpec) yamlcfg.Schema {
 	var e descriptor.EstimateSpec
 	return yamlcfg.Object{Title: "estimate", Needs: []string{"min", "max"}, Missing: "needs min and max: {min: 100, max: 4000}", Keys: []yamlcfg.Key{
-		key("min", "least and most reserved tokens, three decimals; the most without enough history", yamlcfg.Thousandths(&e.Min, 1, maxAmount)),
-		key("max", "least and most reserved tokens, three decimals; the most without enough history", yamlcfg.Thousandths(&e.Max, 1, maxAmount)),
+		key("min", "least reserved tokens, three decimals", yamlcfg.Thousandths(&e.Min, 1, maxAmount)),
+		key("max", "most reserved tokens, at least `min`, and those without enough history", yamlcfg.Thousandths(&e.Max, 1, maxAmount)),
 	}}.Then(func(n yamlcfg.Node, sound bool) {
 		switch {
 		case !sound:

@@ -18,12 +18,12 @@ type ClientTLS struct {
 	Name    string // in the certificate of the other service; "" = the host of the address
 }
 
-func (t *ClientTLS) schema() yamlcfg.Schema {
-	return yamlcfg.Object{Title: "client_tls", Keys: []yamlcfg.Key{
-		key("ca", "authorities in place of the system's, and name in the certificate in place of the address's host", yamlcfg.Name(&t.CA)),
-		key("cert", "certificate of this service and its private key", yamlcfg.Name(&t.Cert)),
-		key("key", "certificate of this service and its private key", yamlcfg.Name(&t.Key)),
-		key("name", "authorities in place of the system's, and name in the certificate in place of the address's host", yamlcfg.Name(&t.Name)),
+func (t *ClientTLS) schema(path, of string) yamlcfg.Schema {
+	return yamlcfg.Object{Title: path, Keys: []yamlcfg.Key{
+		key("ca", "authorities of "+of+", in place of those of the system", yamlcfg.Name(&t.CA)),
+		key("cert", "certificate of this service", yamlcfg.Name(&t.Cert)),
+		key("key", "its private key", yamlcfg.Name(&t.Key)),
+		key("name", "name in the certificate of "+of+", in place of the host of `address`", yamlcfg.Name(&t.Name)),
 	}}.Then(func(n yamlcfg.Node, _ bool) {
 		if (t.Cert == "") != (t.Key == "") {
 			n.Failf("needs both cert and key, or neither")

@@ -48,7 +48,7 @@ func confidentialPlaces() map[string]string {
 		places["store.valkey."+key] = "store: {valkey: {" + key + ": VALUE}}\n"
 	}
 	for _, key := range []string{"ca", "cert", "key", "name"} {
-		places["client_tls."+key] = "store: {valkey: {tls: {" + key + ": VALUE}}}\n"
+		places["store.valkey.tls."+key] = "store: {valkey: {tls: {" + key + ": VALUE}}}\n"
 	}
 	for _, listener := range []string{"grpc", "http", "admin"} {
 		places["server."+listener+".tls"] = "server: {" + listener + ": {tls: VALUE}}\n"
@@ -148,7 +148,7 @@ func TestFilesThatAreNoneAreNotRepeated(t *testing.T) {
 // TestConfidentialPlacesAreComplete finds keys whose names look like those of secrets and for which
 // confidentialPlaces has no document.
 func TestConfidentialPlacesAreComplete(t *testing.T) {
-	secret := regexp.MustCompile(`^(reservation|webhook|.*\b((client_)?tls|webhook|keys?|tokens?|secrets?|(sentinel_)?passwords?(_file)?|credentials?|client_ca)|(tls|key|token|webhook)\..*)(\..*|$)`)
+	secret := regexp.MustCompile(`^(reservation|webhook|.*\b(tls|webhook|keys?|tokens?|secrets?|(sentinel_)?passwords?(_file)?|credentials?|client_ca)|(tls|key|token|webhook)\..*)(\..*|$)`)
 	places := confidentialPlaces()
 	found := 0
 	for _, key := range schemaKeys() {

@@ -151,7 +151,7 @@ func (l *Log) schema() yamlcfg.Schema {
 			yamlcfg.As("warn", slog.LevelWarn), yamlcfg.As("error", slog.LevelError))),
 		key("format", "form of a line", yamlcfg.Enum(&l.Format, LogText, LogJSON)),
 		key("denials", "[the log of denials](#the-log-of-denials)", keys(
-			key("per_second", "most [lines](#the-log-of-denials) a second; 0 = none", yamlcfg.Integer(&l.Denials.PerSecond, 0, 1000)),
+			key("per_second", "most lines a second; 0 = none", yamlcfg.Integer(&l.Denials.PerSecond, 0, 1000)),
 			key("entity", "how entities are logged", yamlcfg.OneOf(&l.Denials.Whole, yamlcfg.As("masked", false), yamlcfg.As("whole", true))),
 		)),
 	)

@@ -13,8 +13,8 @@ func denial(out **descriptor.Denial) yamlcfg.Schema {
 	var yes bool
 	return yamlcfg.Either{
 		Mapping: yamlcfg.Object{Title: "deny", Keys: []yamlcfg.Key{
-			key("status", "status over `/json`, and in the [metadata](#deny-and-exempt) for Envoy", yamlcfg.Integer(&d.Status, 400, 599)),
-			key("body", "plain text of at most 4,096 bytes", bodyText(&d.Body)),
+			key("status", "status over `/json`, and in the metadata for Envoy: [Deny and exempt](#deny-and-exempt)", yamlcfg.Integer(&d.Status, 400, 599)),
+			key("body", "body of the denial, plain text of at most 4,096 bytes", bodyText(&d.Body)),
 		}}.Then(func(yamlcfg.Node, bool) { *out = &d }),
 		Other: yamlcfg.Scalar{Of: *yamlcfg.Bool(&yes).Shape(), Read: func(n yamlcfg.Node) {
 			yamlcfg.Bool(&yes).Decode(n)

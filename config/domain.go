@@ -27,7 +27,7 @@ func (dom *domain) schema() yamlcfg.Schema {
 		key("domain", "the domain of the gateway's filter", yamlcfg.Name(&spec.Domain)),
 		key("namespace", "the tenant of buckets, entities and limits; namespaces share nothing", yamlcfg.Name(&spec.Namespace)),
 		key("unmatched", "for its descriptors without a rule", yamlcfg.OneOf(&dom.deny, yamlcfg.As("allow", &allow), yamlcfg.As("deny", &deny))),
-		key("body", "[Bodies of denials](#bodies-of-denials)", body(&spec.Body)),
+		key("body", "body of its denials: [Bodies of denials](#bodies-of-denials)", body(&spec.Body)),
 		key("resources", "[lists of resources](#lists-of-resources), for rules without their own", listed(&spec.Resources)),
 		key("rules", "the rules, in order", yamlcfg.List[rule]{Out: &rules, Item: (*rule).schema}),
 	}}.Then(func(n yamlcfg.Node, _ bool) {

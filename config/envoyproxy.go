@@ -20,16 +20,16 @@ type Envoyproxy struct {
 }
 
 func (e *Envoyproxy) schema() yamlcfg.Schema {
-	own := func(out *string, text string) yamlcfg.Key {
-		return key(text, "name; in that service `RateLimit-Limit`, `RateLimit-Remaining`, `RateLimit-Reset`", headerName(out))
+	own := func(out *string, text, fallback string) yamlcfg.Key {
+		return key(text, "name of the header; `"+fallback+"` in that service", headerName(out))
 	}
 	h := &e.Headers
 	named := yamlcfg.Object{Title: "envoyproxy.headers", Keys: []yamlcfg.Key{
-		own(&h.Limit, "limit"), own(&h.Remaining, "remaining"), own(&h.Reset, "reset"),
+		own(&h.Limit, "limit", "RateLimit-Limit"), own(&h.Remaining, "remaining", "RateLimit-Remaining"), own(&h.Reset, "reset", "RateLimit-Reset"),
 	}}.Then(func(yamlcfg.Node, bool) { h.SetDefaults() })
 	return keys(
-		key("headers", "`ratelimit`: those of that service; a mapping: with these names; `own`: those of `headers`", yamlcfg.Either{Mapping: named, Other: e.words()}),
-		key("metadata", "dynamic metadata: `own`, as of rules; `rules`, the entries and the `metadata` of the rules, as that service sends them", yamlcfg.OneOf(&e.Metadata,
+		key("headers", "headers for such files: `none`; `ratelimit`, those of that service; a mapping with their names; `own`, those of `headers`", yamlcfg.Either{Mapping: named, Other: e.words()}),
+		key("metadata", "dynamic metadata of answers: `own`, as of rules; `none`; `rules`, the entries and the `metadata` of the rules, as that service sends them", yamlcfg.OneOf(&e.Metadata,
 			yamlcfg.As("own", rls.OwnMetadata), yamlcfg.As("none", rls.NoMetadata), yamlcfg.As("rules", rls.RulesMetadata))),
 		key("shadow_mode", "admits all calls; statuses have the codes of enforced limits", yamlcfg.Bool(&e.Shadow)),
 		key("quota_mode", "each descriptor is one of `quota_mode`; one without a limit is not over", yamlcfg.Bool(&e.Quota)),

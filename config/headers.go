@@ -51,9 +51,9 @@ func (h *Headers) group() yamlcfg.Schema {
 
 // openAI is the group {openai: {requests: …, tokens: …}}.
 func (h *Headers) openAI(at *string) yamlcfg.Schema {
-	return yamlcfg.Object{Title: "headers", Keys: []yamlcfg.Key{key("openai", "OpenAI's, as `{openai: {requests: rpm, tokens: tpm}}`", keys(
-		key("requests", "the limits of the `-requests` and `-tokens` headers", limitName(&h.OpenAI.Requests)),
-		key("tokens", "the limits of the `-requests` and `-tokens` headers", limitName(&h.OpenAI.Tokens)),
+	return yamlcfg.Object{Title: "headers", Keys: []yamlcfg.Key{key("openai", "the headers of OpenAI, as `{openai: {requests: rpm, tokens: tpm}}`", keys(
+		key("requests", "the limit of the `-requests` headers", limitName(&h.OpenAI.Requests)),
+		key("tokens", "the limit of the `-tokens` headers", limitName(&h.OpenAI.Tokens)),
 	))}}.Then(func(n yamlcfg.Node, sound bool) {
 		given := n.Given("openai")
 		switch {

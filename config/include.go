@@ -34,7 +34,7 @@ func (i *include) schema() yamlcfg.Schema {
 	}}
 	return yamlcfg.Object{Title: "include", Needs: []string{"path"}, Missing: "needs path, a file, a pattern or a directory", Keys: []yamlcfg.Key{
 		key("path", "a file, pattern or directory, relative to this file", path), key("overdraw", "[charges](#charges-of-such-files) in files of envoyproxy/ratelimit", overdraw(&i.overdraw)),
-		key("all_files", "reads a directory's files whatever their ending", yamlcfg.Bool(&i.all)),
+		key("all_files", "reads the files of a directory whatever their names end in", yamlcfg.Bool(&i.all)),
 	}}
 }
 

@@ -39,7 +39,7 @@ func (s *levels) schema() yamlcfg.Schema {
 	return keys(
 		key("system", "for everything without limits of its own", s.system.schema()),
 		key("resources", "by resource", yamlcfg.Dict[level]{Out: &s.resources, What: "a resource", Item: (*level).schema}),
-		key("entities", "entities by name, and [kinds](#kinds-and-plans) such as `user/*`", yamlcfg.Dict[entity]{Out: &s.entities, What: "an entity", Item: (*entity).schema}),
+		key("entities", "entities, by their names in rules, and [kinds of them](#kinds-and-plans), such as `user/*`", yamlcfg.Dict[entity]{Out: &s.entities, What: "an entity", Item: (*entity).schema}),
 	)
 }
 

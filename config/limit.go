@@ -138,12 +138,11 @@ func rate(out *limiter.Limit) yamlcfg.Schema {
 
 // budget is the budget of a limit, without its name: tokens for each hour, day and month.
 func budget(out *namedLimit, allowed bool) yamlcfg.Schema {
-	const each = "tokens in each such window of UTC, for each entity and resource"
 	var tokens [limiter.UsageMonth + 1]int64
 	windows := yamlcfg.Object{Title: "budget", Keys: []yamlcfg.Key{
-		key("hour", each, yamlcfg.Tokens(&tokens[limiter.UsageHour], 1, limiter.MaxTokens)),
-		key("day", each, yamlcfg.Tokens(&tokens[limiter.UsageDay], 1, limiter.MaxTokens)),
-		key("month", each, yamlcfg.Tokens(&tokens[limiter.UsageMonth], 1, limiter.MaxTokens)),
+		key("hour", "tokens in each hour of UTC, for each entity and resource", yamlcfg.Tokens(&tokens[limiter.UsageHour], 1, limiter.MaxTokens)),
+		key("day", "in each day", yamlcfg.Tokens(&tokens[limiter.UsageDay], 1, limiter.MaxTokens)),
+		key("month", "in each month", yamlcfg.Tokens(&tokens[limiter.UsageMonth], 1, limiter.MaxTokens)),
 		key("deny", "denies above the budget: each window is a [quota](#quotas-by-the-calendar) beside the limit, named as `usd.month`", yamlcfg.Bool(&out.denies)),
 	}, OneOf: []string{"hour", "day", "month"}, Missing: "needs hour, day or month, such as {month: 50_000_000}"}.Then(
 		func(yamlcfg.Node, bool) {

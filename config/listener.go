@@ -88,9 +88,9 @@ func socketOrAddress(out *string) yamlcfg.Schema {
 
 func (g *GRPC) schema() yamlcfg.Schema {
 	return keys(
-		key("address", "no host: all interfaces; port 0: a free one; or a Unix socket, `unix:PATH`", socketOrAddress(&g.Address)),
+		key("address", "without a host all interfaces; port 0 is a free one; or a Unix socket, `unix:PATH`", socketOrAddress(&g.Address)),
 		key("tls", "[TLS](#tls)", yamlcfg.Confidential{Schema: g.TLS.schema()}),
-		key("max_connection_age", "ends connections, to spread them over replicas; calls in flight finish; `0s` = never", yamlcfg.Duration(&g.MaxConnectionAge, 0, day)),
+		key("max_connection_age", "ends connections, so that they spread over replicas; calls in flight are finished; `0s` = never", yamlcfg.Duration(&g.MaxConnectionAge, 0, day)),
 		key("max_connections", "[Bounds](#bounds)", yamlcfg.Integer(&g.MaxConnections, 1, 1_000_000)),
 		key("max_in_flight", "complete calls at once; `decision.on_unavailable` answers further ones", yamlcfg.Integer(&g.MaxInFlight, 1, 1_000_000)),
 	)
@@ -101,9 +101,9 @@ func (h *HTTP) schema() yamlcfg.Schema {
 		key("address", "as of gRPC", yamlcfg.Address(&h.Address)),
 		key("tls", "[TLS](#tls)", yamlcfg.Confidential{Schema: h.TLS.schema()}),
 		key("pprof", "profiles under `/debug/pprof`", yamlcfg.Bool(&h.PProf)),
-		key("hosts", "hosts of requests, beside `localhost` and IP addresses; `/healthz` and `/readyz` take any", yamlcfg.Names(&h.Hosts)),
-		key("refunds", "`/json` refunds tokens, by `isNegativeHits`, or charges them, by rules with `overdraw`", yamlcfg.Bool(&h.Refunds)),
-		key("charges", "`/json` refunds tokens, by `isNegativeHits`, or charges them, by rules with `overdraw`", yamlcfg.Bool(&h.Charges)),
+		key("hosts", "host names of requests, beside `localhost` and IP addresses; `/healthz` and `/readyz` take any", yamlcfg.Names(&h.Hosts)),
+		key("refunds", "`/json` refunds tokens, by `isNegativeHits`", yamlcfg.Bool(&h.Refunds)),
+		key("charges", "`/json` charges tokens, by rules with `overdraw`", yamlcfg.Bool(&h.Charges)),
 		key("counters", "`/counters` lists counters of limitador files, with values of requests", yamlcfg.Bool(&h.Counters)),
 	)
 }
@@ -111,8 +111,8 @@ func (h *HTTP) schema() yamlcfg.Schema {
 // schema is a certificate and its key, or neither.
 func (t *TLS) schema() yamlcfg.Schema {
 	return yamlcfg.Object{Title: "tls", Needs: []string{"cert", "key"}, Keys: []yamlcfg.Key{
-		key("cert", "the certificate with its chain, and its private key", yamlcfg.Name(&t.Cert)), key("key", "the certificate with its chain, and its private key", yamlcfg.Name(&t.Key)), key("client_ca", "authorities, of one of which clients must show a certificate, and the DNS name in it", yamlcfg.Name(&t.ClientCA)),
-		key("client_name", "authorities, of one of which clients must show a certificate, and the DNS name in it", yamlcfg.Name(&t.ClientName)),
+		key("cert", "the certificate and its chain", yamlcfg.Name(&t.Cert)), key("key", "its private key", yamlcfg.Name(&t.Key)), key("client_ca", "authorities; clients must show a certificate of one", yamlcfg.Name(&t.ClientCA)),
+		key("client_name", "DNS name that the certificate of a client must have; with `client_ca`", yamlcfg.Name(&t.ClientName)),
 	}}.Then(func(n yamlcfg.Node, _ bool) {
 		switch {
 		case t.ClientName != "" && t.ClientCA == "":

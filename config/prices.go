@@ -23,12 +23,12 @@ type priceOf struct {
 func priceKinds() []string { return []string{"input", "cached", "output"} }
 
 func (p *price) schema() yamlcfg.Schema {
-	kinds := priceKinds()
-	p.kinds = make([]priceOf, len(kinds))
-	keys := make([]yamlcfg.Key, len(kinds))
-	for i, kind := range kinds {
+	docs := []string{"dollars for a million tokens of the question, three decimals", "the same for those from a cache", "the same for those of the answer"}
+	p.kinds = make([]priceOf, len(docs))
+	keys := make([]yamlcfg.Key, len(docs))
+	for i, kind := range priceKinds() {
 		p.kinds[i].kind = kind
-		keys[i] = key(kind, "dollars for a million tokens of the question, from a cache, of the answer; three decimals", yamlcfg.Thousandths(&p.kinds[i].per, 1, maxAmount))
+		keys[i] = key(kind, docs[i], yamlcfg.Thousandths(&p.kinds[i].per, 1, maxAmount))
 	}
 	return yamlcfg.Object{Title: "price", Keys: keys, OneOf: priceKinds(), Missing: "needs input, cached or output, such as {input: 2.50, output: 10}"}
 }

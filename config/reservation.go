@@ -31,13 +31,13 @@ type sealingKey struct {
 func reservation(ttl *time.Duration, sealing *[]sealingKey) yamlcfg.Schema {
 	return yamlcfg.Confidential{Schema: yamlcfg.Object{Title: "reservation", Keys: []yamlcfg.Key{
 		key("keys", "the first seals ids, all open them. To rotate: add the new key second on every replica, put it first, remove the old one after `ttl`", yamlcfg.List[sealingKey]{Out: sealing, Item: (*sealingKey).schema}),
-		key("ttl", "then a reservation stays charged: longer than the longest request", yamlcfg.Duration(ttl, time.Second, day)),
+		key("ttl", "how long a reservation can be settled: longer than the longest request. Then it stays charged", yamlcfg.Duration(ttl, time.Second, day)),
 	}}}
 }
 
 func (k *sealingKey) schema() yamlcfg.Schema {
 	form := yamlcfg.Either{
-		Mapping: yamlcfg.Object{Title: "key", Needs: []string{"file"}, Missing: "needs file, which has the key", Keys: []yamlcfg.Key{key("file", "a file with the key, relative to this file; read again with the configuration", yamlcfg.Name(&k.file))}},
+		Mapping: yamlcfg.Object{Title: "key", Needs: []string{"file"}, Missing: "needs file, which has the key", Keys: []yamlcfg.Key{key("file", "a file with the key, in place of the key itself, relative to this file; read again with the configuration", yamlcfg.Name(&k.file))}},
 		Other:   yamlcfg.Name(&k.text),
 	}
 	return yamlcfg.Scalar{Of: *form.Shape(), Read: func(n yamlcfg.Node) {

@@ -64,11 +64,11 @@ func (s *Server) schema() yamlcfg.Schema {
 		key("grpc", "the Rate Limit Service", s.GRPC.schema()),
 		key("http", "`/json`, `/v1/explain`, `/metrics`, `/healthz`, `/readyz`: [The HTTP side](#the-http-side)", s.HTTP.schema()),
 		key("metrics", "a listener for metrics alone, beside `/metrics` of HTTP", s.Metrics.schema()),
-		key("statsd", "a server for the [metrics of envoyproxy/ratelimit](metrics.md#names-of-envoyproxyratelimit)", s.Statsd.schema()),
-		key("debug", "`/rlconfig`, the limits in force, and `/stats`", yamlcfg.Object{Title: "server.debug", Needs: []string{"address"}, Keys: []yamlcfg.Key{
+		key("statsd", "a StatsD server that gets the [metrics of envoyproxy/ratelimit](metrics.md#names-of-envoyproxyratelimit)", s.Statsd.schema()),
+		key("debug", "a listener for `/rlconfig`, the limits in force, and `/stats`", yamlcfg.Object{Title: "server.debug", Needs: []string{"address"}, Keys: []yamlcfg.Key{
 			key("address", "as of gRPC", yamlcfg.Address(&s.Debug.Address)),
 		}}),
-		key("admin", "[Administration](#administration)", s.Admin.schema()),
+		key("admin", "backup, restore, changes of state: [Administration](#administration)", s.Admin.schema()),
 	)
 }
 

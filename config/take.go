@@ -21,11 +21,11 @@ func (t *take) schema() yamlcfg.Schema {
 // keys are the keys of an item of takes, or of the rule itself.
 func (t *take) keys() []yamlcfg.Key {
 	return []yamlcfg.Key{
-		key("entity", "templates of the owner and the use", yamlcfg.Name(&t.spec.Entity)),
-		key("resource", "templates of the owner and the use", yamlcfg.Name(&t.spec.Resource)),
+		key("entity", "template of the owner", yamlcfg.Name(&t.spec.Entity)),
+		key("resource", "template of the use", yamlcfg.Name(&t.spec.Resource)),
 		key("resources", "[values](#lists-of-resources) that `resource` may have", listed(&t.spec.Resources)),
 		key("parent", "templates of the parents, nearest first; absent keys leave one out", yamlcfg.Names(&t.spec.Parents)),
-		key("limits", "the bucket's own limits: a plan (template) or limits. Such buckets are separate: of the plan, or of the rule, by its name", planOrLimits(&t.spec)),
+		key("limits", "the bucket's own limits: a plan (template) or limits. Such buckets are separate: a plan's are shared by its rules, others belong to the rule, by its name", planOrLimits(&t.spec)),
 		key("consume", "amount for each limit: three decimals, or the number of the call. 0 needs one token and takes none", amounts(&t.consume, consumed)),
 		key("reserve", "amounts to settle later: [LLM gateways](llm-gateways.md)", amounts(&t.reserve, reserved)),
 	}

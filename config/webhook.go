@@ -29,7 +29,7 @@ type webhook struct {
 
 // budgets is the section of budgets, which has only the webhook.
 func budgets(w *webhook) yamlcfg.Schema {
-	return elsewhere{keys(key("webhook", "receiver of [budget](#budgets) events", yamlcfg.Confidential{Schema: w.schema()}))}
+	return elsewhere{keys(key("webhook", "receiver of the events", yamlcfg.Confidential{Schema: w.schema()}))}
 }
 
 // elsewhere is the section with a hint for budgets, which stand on their limits.
