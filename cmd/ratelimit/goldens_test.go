@@ -104,7 +104,7 @@ func goldenPages(t *testing.T) []goldenPage {
 	}
 	for _, file := range files {
 		switch prefix, _, _ := strings.Cut(filepath.Base(file), "-"); prefix {
-		case "data", "embedded", "memory":
+		case "data", "embedded", "memory", "operate":
 			add(file, "embedded")
 		case "dynamodb":
 			add(file, "dynamodb")

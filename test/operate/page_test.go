@@ -175,6 +175,7 @@ var modes = map[string][]string{
 	"embedded": {"data", "memory"},
 	"dynamodb": {"dynamodb", "valkey"},
 	"memory":   {"memory"},
+	"operate":  {"data", "valkey"}, // of docs/operate.md, which runs on these
 	"usage":    {"data", "valkey"}, // in a table of DynamoDB it comes later
 	"valkey":   {"valkey"},
 }
