@@ -115,6 +115,7 @@ func goldenPages(t *testing.T) []goldenPage {
 	add(filepath.Join(root, "docs", "operate.md"), "embedded")
 	add(filepath.Join(root, "docs", "manifests.md"), "embedded")
 	add(filepath.Join(root, "docs", "operations.md"), "dynamodb")
+	add(filepath.Join(root, "test", "operate", "testdata", "fleet", "more.md"), "dynamodb")
 	return all
 }
 

@@ -112,7 +112,7 @@ func stable(command, text string) string {
 // The pages of a fleet are true of three replicas on one table. They share it: each has entities
 // of its own.
 func TestGuides(t *testing.T) {
-	pages := []string{filepath.Join("..", "..", "docs", "tour.md"), filepath.Join("..", "..", "docs", "operations.md")}
+	pages := []string{filepath.Join("..", "..", "docs", "tour.md"), filepath.Join("..", "..", "docs", "operations.md"), filepath.Join("testdata", "fleet", "more.md")}
 	for name, table := range map[string]func(*testing.T) fleetTable{"dynamodb": onDynamoDB, "valkey": onValkey} {
 		if *update && name == "valkey" {
 			continue // one of them writes the pages
