@@ -21,7 +21,6 @@ func TestThePageHasTheNumbers(t *testing.T) {
 		fmt.Sprintf("has not changed for %.0f seconds by the own clock", DefaultTerm.Seconds()),
 		fmt.Sprintf("if that has at least two more, every %d seconds", rescan),
 		fmt.Sprintf("its part of n shards after about n/2 times %d seconds", rescan),
-		fmt.Sprintf("at its next write of the lease, within %.0f seconds", (DefaultTerm / 3).Seconds()),
 		fmt.Sprintf("| `--flush` | `%v` |", DefaultFlushAfter),
 		fmt.Sprintf("at most 3 writes in %.0f seconds", DefaultFlushAfter.Seconds()),
 		fmt.Sprintf("costs %.1f writes a second with the default flush", 3/DefaultFlushAfter.Seconds()),
