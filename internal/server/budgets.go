@@ -25,9 +25,9 @@ type budgetStats struct {
 func NewBudgetMetrics(alerts *Alerts) *StatsMetrics[budgetStats] {
 	m := &StatsMetrics[budgetStats]{Prefix: "ratelimit_budget_", Look: func() budgetStats { return budgetStats{alerts.Webhook(), alerts.Events()} }}
 	m.Count("events_total", "Thresholds of budgets that usage has reached; the log has a line for each.", func(s *budgetStats) int64 { return s.events })
-	m.Count("webhook_sent_total", "Budget events that the webhook's receiver has accepted.", func(s *budgetStats) int64 { return s.Sent })
+	m.Count("webhook_sent_total", "Budget events that the receiver accepted.", func(s *budgetStats) int64 { return s.Sent })
 	m.Count("webhook_failures_total", "Calls of the webhook that failed.", func(s *budgetStats) int64 { return s.Failed })
-	m.Count("webhook_dropped_total", "Budget events that are not delivered: the queue was full, the receiver refused them, or all calls failed.", func(s *budgetStats) int64 { return s.Dropped })
+	m.Count("webhook_dropped_total", "Budget events not delivered: a full queue, a refusal, or failed calls.", func(s *budgetStats) int64 { return s.Dropped })
 	m.Gauge("webhook_queued", "Budget events that wait for the webhook.", func(s *budgetStats) float64 { return float64(s.Queued) })
 	return m
 }

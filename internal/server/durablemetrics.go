@@ -12,7 +12,7 @@ func newDurableMetrics(store *embedded.Store) *StatsMetrics[embedded.Stats] {
 	m := &StatsMetrics[embedded.Stats]{Prefix: "ratelimit_store_", Look: store.Stats}
 	r := store.Recovery()
 	m.Gauge("recovered_buckets", "Buckets in the file when the store was opened.", constant(float64(r.Buckets)))
-	m.Gauge("open_blocks", "Blocks of tokens that were open when the previous process ended; 0 after a clean shutdown.", constant(float64(r.Blocks)))
+	m.Gauge("open_blocks", "Blocks of tokens open when the previous process ended; 0 after a clean shutdown.", constant(float64(r.Blocks)))
 	m.Gauge("lost_tokens", "Tokens in those blocks: the most that a crash can have lost.", constant(float64(r.Lost)/limiter.Milli))
 	m.Gauge("file_bytes", "Size of the data file.", func(s *embedded.Stats) float64 { return float64(s.Bytes) })
 	m.Gauge("file_free_bytes", "Free space within the data file.", func(s *embedded.Stats) float64 { return float64(s.FreeBytes) })

@@ -116,11 +116,11 @@ func registerGuard(reg prometheus.Registerer, listener string, g *guard.Guard) e
 		Name: "ratelimit_connections", Help: "Connections of a listener.", ConstLabels: labels,
 	}, func() float64 { return float64(g.Connections()) }))}
 	errs = append(errs, reg.Register(prometheus.NewGaugeFunc(prometheus.GaugeOpts{
-		Name: "ratelimit_max_connections", Help: "The most that a listener may have.", ConstLabels: labels,
+		Name: "ratelimit_max_connections", Help: "Bound of the connections of a listener.", ConstLabels: labels,
 	}, func() float64 { return float64(g.MaxConnections()) })))
 	for r := range guard.Reasons {
 		errs = append(errs, reg.Register(prometheus.NewCounterFunc(prometheus.CounterOpts{
-			Name: "ratelimit_connections_closed_total", Help: "Connections that were closed because they, or all together, asked for too much.",
+			Name: "ratelimit_connections_closed_total", Help: "Connections closed because they, or all together, asked for too much.",
 			ConstLabels: prometheus.Labels{"listener": listener, "reason": r.String()},
 		}, func() float64 { return float64(g.Closed(r)) })))
 	}
@@ -131,13 +131,13 @@ func registerGuard(reg prometheus.Registerer, listener string, g *guard.Guard) e
 func registerStreams(reg prometheus.Registerer, g *guard.Guard) error {
 	return errors.Join(
 		reg.Register(prometheus.NewGaugeFunc(prometheus.GaugeOpts{
-			Name: "ratelimit_streams", Help: "Streams of gRPC, or their handlers if there are more of those.",
+			Name: "ratelimit_streams", Help: "Streams of gRPC, or their handlers if these are more.",
 		}, func() float64 { return float64(g.Streams()) })),
 		reg.Register(prometheus.NewGaugeFunc(prometheus.GaugeOpts{
-			Name: "ratelimit_max_streams", Help: "The most streams of gRPC that there may be.",
+			Name: "ratelimit_max_streams", Help: "Bound of the streams of gRPC.",
 		}, func() float64 { return float64(g.MaxStreams()) })),
 		reg.Register(prometheus.NewCounterFunc(prometheus.CounterOpts{
-			Name: "ratelimit_streams_held_total", Help: "Streams of gRPC that were held back because their message had not come and there was no room.",
+			Name: "ratelimit_streams_held_total", Help: "Streams of gRPC held back: no message yet, and no room.",
 		}, func() float64 { return float64(g.Held()) })),
 	)
 }

@@ -24,13 +24,13 @@ type serviceMetrics struct {
 func newServiceMetrics(reg prometheus.Registerer) (*serviceMetrics, error) {
 	m := &serviceMetrics{
 		reloads: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "ratelimit_config_loads_total", Help: "Loads of the configuration, by result: ok or error.",
+			Name: "ratelimit_config_loads_total", Help: "Loads of the configuration: ok or error.",
 		}, []string{"result"}),
 		successful: prometheus.NewGauge(prometheus.GaugeOpts{
-			Name: "ratelimit_config_last_load_successful", Help: "1 while the newest configuration files are in force, 0 while they are wrong and earlier ones stay in force.",
+			Name: "ratelimit_config_last_load_successful", Help: "1 while the newest configuration files are in force, 0 while earlier ones stay in force.",
 		}),
 		loadedAt: prometheus.NewGauge(prometheus.GaugeOpts{
-			Name: "ratelimit_config_loaded_timestamp_seconds", Help: "Time at which the configuration in force was loaded, in Unix time.",
+			Name: "ratelimit_config_loaded_timestamp_seconds", Help: "Unix time at which the configuration in force was loaded.",
 		}),
 	}
 	for _, c := range append(ProgramMetrics(), m.reloads, m.successful, m.loadedAt) {
@@ -46,7 +46,7 @@ func newServiceMetrics(reg prometheus.Registerer) (*serviceMetrics, error) {
 // ProgramMetrics returns the metrics of the program's version, of the process and of the Go runtime.
 func ProgramMetrics() []prometheus.Collector {
 	build := prometheus.NewGaugeFunc(prometheus.GaugeOpts{
-		Name: "ratelimit_build_info", Help: "Always 1; the label is the version of the program.",
+		Name: "ratelimit_build_info", Help: "1, with the version of the program.",
 		ConstLabels: prometheus.Labels{"version": command.Version()},
 	}, func() float64 { return 1 })
 	return []prometheus.Collector{build, collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{})}
@@ -55,9 +55,9 @@ func ProgramMetrics() []prometheus.Collector {
 // newCacheMetrics reports the cache of stored limits and entities.
 func newCacheMetrics(stats func() limiter.CacheStats) *StatsMetrics[limiter.CacheStats] {
 	m := &StatsMetrics[limiter.CacheStats]{Prefix: "ratelimit_cache_", Look: stats}
-	m.Count("hits_total", "Reads of limits and entities that the cache answered.", func(s *limiter.CacheStats) int64 { return int64(s.Hits) })     // #nosec G115 -- it never gets there
-	m.Count("misses_total", "Reads of limits and entities that the store answered.", func(s *limiter.CacheStats) int64 { return int64(s.Misses) }) // #nosec G115 -- the same
-	m.Gauge("records", "Records in the cache, with those of limits and entities that do not exist.", func(s *limiter.CacheStats) float64 { return float64(s.Size) })
+	m.Count("hits_total", "Reads of limits and entities from the cache.", func(s *limiter.CacheStats) int64 { return int64(s.Hits) })     // #nosec G115 -- it never gets there
+	m.Count("misses_total", "Reads of limits and entities from the store.", func(s *limiter.CacheStats) int64 { return int64(s.Misses) }) // #nosec G115 -- the same
+	m.Gauge("records", "Records in the cache, also of missing limits and entities.", func(s *limiter.CacheStats) float64 { return float64(s.Size) })
 	return m
 }
 
@@ -73,8 +73,8 @@ func newBucketMetrics(store *embedded.Store) *StatsMetrics[bucketStats] {
 	m := &StatsMetrics[bucketStats]{Prefix: "ratelimit_store_", Look: func() bucketStats { return bucketStats{store.Overflow(), store.Buckets()} }}
 	m.Gauge("buckets", "Buckets in the embedded store; full buckets are not stored.", func(s *bucketStats) float64 { return float64(s.stored) })
 	m.Gauge("overflow_buckets", "Shared buckets, for keys without room in the full store.", func(s *bucketStats) float64 { return float64(s.Buckets) })
-	m.Count("overflow_decisions_total", "Decisions of shared buckets, because the store was full.", func(s *bucketStats) int64 { return s.Decisions })
-	m.Count("overflow_refused_total", "Decisions denied without a bucket: the store had no room for another shared bucket.", func(s *bucketStats) int64 { return s.Refused })
+	m.Count("overflow_decisions_total", "Decisions of shared buckets.", func(s *bucketStats) int64 { return s.Decisions })
+	m.Count("overflow_refused_total", "Decisions denied: no room for another shared bucket.", func(s *bucketStats) int64 { return s.Refused })
 	return m
 }
 

@@ -140,11 +140,11 @@ func (o *outages) register(reg prometheus.Registerer) error {
 		}, func() float64 { return truth(is(o.state()) == value) })))
 	}
 	for _, c := range []dynamo.Condition{dynamo.Available, dynamo.Recovering, dynamo.Throttled, dynamo.Unavailable} {
-		gauge("ratelimit_store_state", "1 for the state that the store is in.", "state", c.String(),
+		gauge("ratelimit_store_state", "1 for the state of the store.", "state", c.String(),
 			func(s *admin.StoreState) string { return s.State })
 	}
 	for _, p := range []limiter.Policy{limiter.Allow, limiter.Deny, limiter.Local} {
-		gauge("ratelimit_store_policy", "1 for the policy that decides while the store does not answer, unless a rule has another.", "policy", p.String(),
+		gauge("ratelimit_store_policy", "1 for the policy that decides in an outage, unless a rule has another.", "policy", p.String(),
 			func(s *admin.StoreState) string { return s.Policy })
 	}
 	return errors.Join(errs...)

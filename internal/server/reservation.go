@@ -51,9 +51,9 @@ func (k *storedKey) keyring(ctx context.Context, store limiter.Store, cfg config
 // newLedgerMetrics reports pending charges.
 func newLedgerMetrics(stats func() reservation.LedgerStats) *StatsMetrics[reservation.LedgerStats] {
 	m := &StatsMetrics[reservation.LedgerStats]{Prefix: "ratelimit_", Look: stats}
-	m.Gauge("kept_bookings", "Charges, refunds and settlements in the queue, until the store answers.", func(s *reservation.LedgerStats) float64 { return float64(s.Kept) })
-	m.Count("kept_bookings_booked_total", "Charges, refunds and settlements of the queue that were recorded later.", func(s *reservation.LedgerStats) int64 { return s.Booked })
+	m.Gauge("kept_bookings", "Pending charges, refunds and settlements.", func(s *reservation.LedgerStats) float64 { return float64(s.Kept) })
+	m.Count("kept_bookings_booked_total", "Pending charges, refunds and settlements that were recorded.", func(s *reservation.LedgerStats) int64 { return s.Booked })
 	m.Count("kept_bookings_lost_total", "Charges, refunds and settlements lost: the queue was full, or the process ended.", func(s *reservation.LedgerStats) int64 { return s.Lost })
-	m.Count("uncertain_bookings_total", "Charges, refunds and settlements with an unknown outcome; they are not recorded again.", func(s *reservation.LedgerStats) int64 { return s.Uncertain })
+	m.Count("uncertain_bookings_total", "Charges, refunds and settlements with an unknown outcome, not recorded again.", func(s *reservation.LedgerStats) int64 { return s.Uncertain })
 	return m
 }

@@ -6,7 +6,7 @@ import (
 	"github.com/ratelimit/ratelimit/pkg/limiter"
 )
 
-const lostHelp = "Tokens that no admitted request has, by cause: a lease that ended before it was returned, a take with an unknown outcome, a late copy of a take, a pending charge that was never applied, a refund to a shard without room."
+const lostHelp = "Tokens that no request has: a lease not returned, an unknown outcome, a late copy, a pending charge never applied, no room for a refund."
 
 // tableState is one reading of a store.
 type tableState struct {
@@ -39,17 +39,17 @@ func newTableMetrics(of tableServer, look func() tableState) *StatsMetrics[table
 	m := &StatsMetrics[tableState]{Prefix: of.prefix, Look: look}
 	m.Count("writes_total", "Conditional writes of buckets.", func(s *tableState) int64 { return s.Writes })
 	m.Count("refused_writes_total", "Writes of buckets whose condition did not hold"+of.bills+".", func(s *tableState) int64 { return s.Refused })
-	m.Count("resent_writes_total", "Writes of buckets that were sent again, after a throttle or a lost reply.", func(s *tableState) int64 { return s.Resent })
+	m.Count("resent_writes_total", "Writes of buckets sent again: a throttle, or a lost reply.", func(s *tableState) int64 { return s.Resent })
 	m.Count("reads_total", "Reads of buckets.", func(s *tableState) int64 { return s.Reads })
-	m.Gauge("leases", "Token leases that this process holds.", func(s *tableState) float64 { return float64(s.Leases) })
-	m.Count("lease_grants_total", "Token leases granted to this process.", func(s *tableState) int64 { return s.Granted })
-	m.Count("lease_renewals_total", "Token leases that were renewed before they ran out.", func(s *tableState) int64 { return s.Renewed })
+	m.Gauge("leases", "Token leases of this process.", func(s *tableState) float64 { return float64(s.Leases) })
+	m.Count("lease_grants_total", "Token leases granted.", func(s *tableState) int64 { return s.Granted })
+	m.Count("lease_renewals_total", "Token leases renewed before they ran out.", func(s *tableState) int64 { return s.Renewed })
 	m.Count("lease_returns_total", "Token leases released with tokens left.", func(s *tableState) int64 { return s.Returned })
-	m.Count("lease_reaps_total", "Token leases of processes that ended without releasing them, revoked by this one.", func(s *tableState) int64 { return s.Reaped })
-	m.Count("lease_decisions_total", "Decisions made from token leases, without a call.", func(s *tableState) int64 { return s.Served })
-	m.Count("late_admissions_total", "Calls admitted at their deadline by an estimate, because "+of.name+" was slow; their tokens are taken later.", func(s *tableState) int64 { return s.LateAdmitted })
-	m.Count("late_denials_total", "Calls denied at their deadline by an estimate, because "+of.name+" was slow.", func(s *tableState) int64 { return s.LateDenied })
-	m.Gauge("owed", "Requests to be written after their callers left: refunds, and tokens of late calls.", func(s *tableState) float64 { return float64(s.Owed) })
+	m.Count("lease_reaps_total", "Token leases of ended processes that this one revoked.", func(s *tableState) int64 { return s.Reaped })
+	m.Count("lease_decisions_total", "Decisions from token leases, without a call.", func(s *tableState) int64 { return s.Served })
+	m.Count("late_admissions_total", "Calls admitted at their deadline by an estimate; their tokens are taken later.", func(s *tableState) int64 { return s.LateAdmitted })
+	m.Count("late_denials_total", "Calls denied at their deadline by an estimate.", func(s *tableState) int64 { return s.LateDenied })
+	m.Gauge("owed", "Requests still to be written: refunds, and tokens of late calls.", func(s *tableState) float64 { return float64(s.Owed) })
 	for cause, lost := range map[string]func(*tableState) int64{
 		"lease":   func(s *tableState) int64 { return s.LostLease },
 		"unknown": func(s *tableState) int64 { return s.LostUnknown },
@@ -63,25 +63,25 @@ func newTableMetrics(of tableServer, look func() tableState) *StatsMetrics[table
 		"stop": func(s *tableState) int64 { return s.UsageLostStop }, "outage": func(s *tableState) int64 { return s.UsageLostOutage },
 		"reply": func(s *tableState) int64 { return s.UsageLostReply }, "deleted": func(s *tableState) int64 { return s.UsageLostDeleted },
 	} {
-		m.countBy("lost_usage_tokens_total", "Tokens consumed or refunded that are not counted as usage, or with the cause `reply` may not be.", "cause", cause, func(s *tableState) float64 { return float64(lost(s)) / limiter.Milli })
+		m.countBy("lost_usage_tokens_total", "Tokens not counted as usage, or with the cause `reply` perhaps not.", "cause", cause, func(s *tableState) float64 { return float64(lost(s)) / limiter.Milli })
 	}
-	m.Count("splits_total", "Buckets or shards split in two, because one item cannot take their writes.", func(s *tableState) int64 { return s.Splits })
-	m.Count("merges_total", "Pairs of shards merged after a quiet time.", func(s *tableState) int64 { return s.Merges })
-	m.Count("halts_total", "Stops of refills, because the clock could not be trusted.", func(s *tableState) int64 { return s.Halts })
-	m.Count("outages_total", "Times that "+of.name+" was marked unavailable.", func(s *tableState) int64 { return s.Outages })
-	m.Count("wrong_replies_total", "Replies that "+of.name+" never gives: to another call, without a part, or of something on the way. Each counts as none.", func(s *tableState) int64 { return s.Wrong })
+	m.Count("splits_total", "Buckets or shards split in two, for their writes.", func(s *tableState) int64 { return s.Splits })
+	m.Count("merges_total", "Pairs of shards merged when quiet.", func(s *tableState) int64 { return s.Merges })
+	m.Count("halts_total", "Stops of refills by an untrusted clock.", func(s *tableState) int64 { return s.Halts })
+	m.Count("outages_total", "Outages of "+of.name+".", func(s *tableState) int64 { return s.Outages })
+	m.Count("wrong_replies_total", "Impossible replies, such as one to another call. Each counts as none.", func(s *tableState) int64 { return s.Wrong })
 	if of.forgets {
-		m.Gauge("waiting_messages", "Messages of buckets that wait, as "+of.name+" has as many as it answers in time.", func(s *tableState) float64 { return float64(s.Waiting) })
-		m.Count("histories_total", "Times that "+of.name+" came back with another history: it may have lost its last writes.", func(s *tableState) int64 { return s.Histories })
-		m.Count("healed_buckets_total", "Buckets that were then brought up to what this process remembers.", func(s *tableState) int64 { return s.Healed })
-		m.Count("unreplicated_writes_total", "Writes that no replica of "+of.name+" had in 50 ms, with durability replica.", func(s *tableState) int64 { return s.Unreplicated })
+		m.Gauge("waiting_messages", "Messages that wait, as "+of.name+" has as many as it answers in time.", func(s *tableState) float64 { return float64(s.Waiting) })
+		m.Count("histories_total", "Times that "+of.name+" came back, perhaps without its last writes.", func(s *tableState) int64 { return s.Histories })
+		m.Count("healed_buckets_total", "Buckets then brought up to the memory of this process.", func(s *tableState) int64 { return s.Healed })
+		m.Count("unreplicated_writes_total", "Writes that no replica had in 50 ms, with durability replica.", func(s *tableState) int64 { return s.Unreplicated })
 	}
-	m.Gauge("unavailable", "1 while "+of.name+" is marked unavailable: from the begin of an outage to the first answer.", func(s *tableState) float64 { return truth(s.Open) })
-	m.Gauge("lanes", "Buckets whose state this process has in memory.", func(s *tableState) float64 { return float64(s.Lanes) })
-	m.Gauge("clock_offset_seconds", "Correction of this machine's clock by the replies of "+of.name+".", func(s *tableState) float64 { return s.clock.Offset.Seconds() })
+	m.Gauge("unavailable", "1 from the begin of an outage to the first answer.", func(s *tableState) float64 { return truth(s.Open) })
+	m.Gauge("lanes", "Buckets whose state is in memory.", func(s *tableState) float64 { return float64(s.Lanes) })
+	m.Gauge("clock_offset_seconds", "Correction of this machine's clock.", func(s *tableState) float64 { return s.clock.Offset.Seconds() })
 	m.Count("clock_far_replies_total", "Replies whose time is further from this machine's clock than "+of.far+".", func(s *tableState) int64 { return s.clock.Far })
 	m.Gauge("clock_uncertainty_seconds", "Greatest possible error of the corrected clock.", func(s *tableState) float64 { return s.clock.Uncertainty.Seconds() })
-	m.Gauge("clock_trusted", "1 while refills go by the clock, 0 while it may be wrong by too much and nothing is refilled.", func(s *tableState) float64 { return truth(s.clock.Trusted) })
+	m.Gauge("clock_trusted", "1 while refills go by the clock, 0 while it is untrusted and nothing is refilled.", func(s *tableState) float64 { return truth(s.clock.Trusted) })
 	return m
 }
 

@@ -36,11 +36,11 @@ func newRuleCollector(now func() time.Time) ruleCollector {
 	return ruleCollector{
 		now:         now,
 		decisions:   desc("ratelimit_decisions_total", "Descriptors decided, by result.", "domain", "rule", "result"),
-		denials:     desc("ratelimit_denials_total", "Descriptors denied, by the limit that denied them and the reason.", "domain", "rule", "limit", "reason"),
-		charges:     desc("ratelimit_charges_total", "Descriptors that charged or refunded, by kind and result.", "domain", "rule", "kind", "result"),
-		settlements: desc("ratelimit_settlements_total", "Descriptors that settle a reservation, by result.", "domain", "rule", "result"),
-		tokens:      desc("ratelimit_tokens_total", "Tokens of the rule's own entities, by limit and kind; not those of their ancestors.", "domain", "rule", "limit", "kind"),
-		utilization: desc("ratelimit_highest_utilization_ratio", "Greatest share of its capacity that a bucket of the rule had in use after a decision, in the last 30 to 60 seconds; above 1 is debt.", "domain", "rule", "limit"),
+		denials:     desc("ratelimit_denials_total", "Descriptors denied, by limit and reason.", "domain", "rule", "limit", "reason"),
+		charges:     desc("ratelimit_charges_total", "Descriptors that charged or refunded.", "domain", "rule", "kind", "result"),
+		settlements: desc("ratelimit_settlements_total", "Descriptors that settle a reservation.", "domain", "rule", "result"),
+		tokens:      desc("ratelimit_tokens_total", "Tokens of the rule's own entities, not of their ancestors.", "domain", "rule", "limit", "kind"),
+		utilization: desc("ratelimit_highest_utilization_ratio", "Greatest share of its capacity that a bucket had in use, in the last 30 to 60 seconds; above 1 is debt.", "domain", "rule", "limit"),
 	}
 }
 

@@ -38,12 +38,12 @@ func newMetrics(now func() time.Time, inFlight func() int64) *metrics {
 	return &metrics{
 		rules:        newRuleCollector(now),
 		limits:       newLimitMetrics(),
-		reservations: vec("ratelimit_reservations_total", "Calls that reserved tokens, by result: issued, or the reason for no id.", "result", reservationIssued),
+		reservations: vec("ratelimit_reservations_total", "Calls that reserved tokens: issued, or the reason for no id.", "result", reservationIssued),
 		commits:      vec("ratelimit_commits_total", "Commits of Kuadrant with an id, by the result of the settlement.", "result", settledNow),
-		late:         vec("ratelimit_late_decisions_total", "Calls decided by the limits and balances last seen, because the store is slow; their tokens are taken later.", "result", "allowed", "denied"),
-		degraded:     vec("ratelimit_degraded_total", "Calls answered by a fallback policy: the store is unavailable, or the call could not be decided.", "policy", limiter.Allow.String(), limiter.Deny.String(), limiter.Local.String()),
-		invalid:      vec("ratelimit_invalid_requests_total", "Calls refused: the gateway's configuration is wrong, or /json does not allow them.", "reason", "malformed", errNoDomain.reason, errNoDescriptors.reason, "unknown_unit"),
-		errors:       vec("ratelimit_errors_total", "Internal errors while calls were handled; callers still get a decision.", "kind", "other", "invalid", "closed", "overloaded", "panic", reasonTooLarge),
+		late:         vec("ratelimit_late_decisions_total", "Calls decided by the last known state, because the store is slow; their tokens are taken later.", "result", "allowed", "denied"),
+		degraded:     vec("ratelimit_degraded_total", "Calls that a fallback policy answered: no store, or no decision.", "policy", limiter.Allow.String(), limiter.Deny.String(), limiter.Local.String()),
+		invalid:      vec("ratelimit_invalid_requests_total", "Calls refused: a wrong configuration of the gateway, or not allowed by /json.", "reason", "malformed", errNoDomain.reason, errNoDescriptors.reason, "unknown_unit"),
+		errors:       vec("ratelimit_errors_total", "Internal errors; callers still get a decision.", "kind", "other", "invalid", "closed", "overloaded", "panic", reasonTooLarge),
 		duration: prometheus.NewHistogram(prometheus.HistogramOpts{
 			Name:    "ratelimit_request_duration_seconds",
 			Help:    "Time from the decoding of a call to its encoded answer.",
