@@ -33,6 +33,9 @@ func turnRules() []mutant {
 				without: `if id != "" && id == c[i].last {`,
 			},
 			{
+				name: "the take of a stray whose request is over is counted as lost", file: "strays.go", found: "TestTakesOfStraysAreCounted", without: "_ = i",
+			},
+			{
 				name: "the channel rests that has rested longest", file: "channel.go", found: "TestChannelsRest",
 				without: "if best < 0 {",
 			},

@@ -335,17 +335,23 @@ func (f *fleet) merged(b *bucket, before, after *schema.Bucket) {
 // tokensAt returns the balance of a limit in the centre at a time, in millitokens, rounded
 // down; below zero in debt. An extra is a part of it.
 func tokensAt(it *schema.Bucket, x *schema.Balance, now int64) int64 {
+	n, extra := balanceAt(it, x, now)
+	return n + extra
+}
+
+// balanceAt returns the tokens of a limit in the centre up to its capacity, and those above it.
+func balanceAt(it *schema.Bucket, x *schema.Balance, now int64) (n, extra int64) {
 	unit := big.NewInt(x.Share.Period * schema.Parts)
 	room := new(big.Int).Mul(big.NewInt(x.Share.Capacity), big.NewInt(x.Share.Period*int64(it.Line.Room)))
-	extra := x.Extra()
+	extra = x.Extra()
 	if lacks := new(big.Int).Sub(x.FullAt, x.Refilled(it.Line, now)); lacks.Sign() > 0 {
 		room.Sub(room, lacks)
 		extra = 0 // a balance below its capacity has none
 	}
-	return room.Div(room, unit).Int64() + extra // rounds down
+	return room.Div(room, unit).Int64(), extra // rounds down
 }
 
-// there returns the balance of a limit in the items of a bucket, and whether it is
+// there returns the balance of a limit in the items of a bucket without its extra, and whether it is
 // known.
 func (b *bucket) there(f *fleet, limit string) (n int64, ok bool) {
 	for _, it := range b.items {
@@ -356,7 +362,8 @@ func (b *bucket) there(f *fleet, limit string) (n int64, ok bool) {
 		if i < 0 {
 			return 0, false
 		}
-		n += tokensAt(it, &it.Balances[i], f.lateTime())
+		m, _ := balanceAt(it, &it.Balances[i], f.lateTime())
+		n += m
 		ok = true
 	}
 	return n, ok

@@ -76,7 +76,7 @@ func (c client) UpdateItem(ctx context.Context, in *dynamodb.UpdateItemInput, _ 
 		c.process.countsRoom(overfills)
 	}
 	if awsdb.Retryable(err) && landed {
-		f.throttledCopy(in)
+		f.copyOfThrottled(in)
 		if kind != "" {
 			c.process.strange[f.byKey[pk].bucket] = f.now
 		}
@@ -109,11 +109,14 @@ func (f *fleet) update(ctx context.Context, in *dynamodb.UpdateItemInput) (*dyna
 	return out, nil
 }
 
-// throttledCopy records that one copy of a write was applied, while the sender's answer says that
+// throttledCopy is seen when a write is applied though its sender is told that it was throttled.
+const throttledCopy = "throttled, and a copy landed"
+
+// copyOfThrottled records that one copy of a write was applied, while the sender's answer says that
 // the other one was throttled. Its requests are in a later write too, and so is the report of a
 // lease.
-func (f *fleet) throttledCopy(in *dynamodb.UpdateItemInput) {
-	f.seen["throttled, and a copy landed"]++
+func (f *fleet) copyOfThrottled(in *dynamodb.UpdateItemInput) {
+	f.seen[throttledCopy]++
 	b := f.byKey[show(in.Key[schema.AttrPK])].bucket
 	for _, l := range b.limits {
 		n := addedBy(in, schema.LimitAttr(l.name, schema.LimitConsumed))

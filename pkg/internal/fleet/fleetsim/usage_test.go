@@ -128,7 +128,7 @@ func (p *process) losesReport(b *bucket) {
 func (f *fleet) checkUsage() {
 	for _, b := range f.buckets {
 		for _, l := range b.limits {
-			if u := &l.usage; !b.twins && !l.lacks.unknown && (u.counted < u.least || u.counted > u.most) {
+			if u := &l.usage; !b.twins && !l.lacks.unknown && (u.counted < u.least || u.counted > u.most+f.lostTwice()) {
 				f.failf("bucket %d, limit %s, at rest: %d millitokens are counted as consumed, and callers consumed %d to %d", b.index, l.name, u.counted, u.least, u.most)
 			}
 		}

@@ -78,12 +78,19 @@ func (b *batch) takes(limit string) int64 {
 func (b *batch) taken() int64 {
 	sum := int64(0)
 	for _, r := range b.actors {
-		if !r.Admitted {
-			continue
-		}
-		for i := range r.Spends {
-			sum = min(sum+r.Spends[i].Take, most)
-		}
+		sum = min(sum+r.taken(), most)
+	}
+	return sum
+}
+
+// taken returns the tokens of all limits that a write takes for a request, in millitokens.
+func (r *Request) taken() int64 {
+	if !r.Admitted {
+		return 0
+	}
+	sum := int64(0)
+	for i := range r.Spends {
+		sum = min(sum+r.Spends[i].Take, most)
 	}
 	return sum
 }
@@ -98,4 +105,5 @@ type stray struct {
 	*batch
 
 	actors []*Request // without those that the lease keeps a part for
+	taken  []int64    // by actor, in the write: of all limits, in millitokens
 }

@@ -84,3 +84,27 @@ func TestTakesInDoubtAreCounted(t *testing.T) {
 		})
 	}
 }
+
+// A write of which one copy is refused, and whose requests have an end meanwhile, may be applied by another copy. The
+// tokens that it takes for them are counted as lost.
+func TestTakesOfStraysAreCounted(t *testing.T) {
+	limits, err := limiter.NewLimits(limiter.PerDay("l", 100))
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := &host{cfg: Config{Loop: awsdb.Goroutines{}, Now: time.Now, Logger: slog.New(slog.DiscardHandler)}}
+	l := newLane(s, new(set[*Lane]), &Site{}, 0, schema.Key{}, 0)
+	asks := func(admitted bool, take int64) *Request {
+		r := &Request{Request: &plan.Request{Limits: limits, Admitted: admitted, Spends: []plan.Spend{{Limit: "l", Need: take, Take: take, Held: true}}}, Site: &l.site, state: waiting}
+		r.lane.Store(l)
+		return r
+	}
+	denied, waits, none := asks(true, 5), asks(true, 7), asks(false, 11)
+	l.queue = []*Request{waits}
+	l.finder.watch(&batch{write: &plan.Write{}, books: true, actors: []*Request{denied, waits, none}}, nil)
+	denied.Admitted, denied.state, none.state = false, over, over
+	l.finder.came(l.finder.strays[0])
+	if got := s.Counters.LostTwice.Load(); got != 5 || len(l.queue) > 0 || waits.state != over {
+		t.Errorf("%d millitokens are counted as lost, want 5; %d requests wait", got, len(l.queue))
+	}
+}

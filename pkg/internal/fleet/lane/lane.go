@@ -58,7 +58,7 @@ func (l *Lane) share(lease leasing) {
 	l.lease = lease
 	l.estimator = estimator{i, q, t, v}
 	l.closer = closer{i, q, t, w, v, lease}
-	l.finder = finder{requests: q, closer: l.closer, lane: l}
+	l.finder = finder{requests: q, twice: &l.host.Counters.LostTwice, closer: l.closer, lane: l}
 	l.sender = sender{i, t, w, v, l.closer, lease, l}
 	l.writer = writer{i, q, t, v, &l.turns, &l.finder, l.closer, l.sender}
 	l.turner = turner{i, t, v, &l.turns, l.sender}

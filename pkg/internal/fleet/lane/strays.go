@@ -2,6 +2,7 @@ package lane
 
 import (
 	"slices"
+	"sync/atomic"
 
 	"github.com/ratelimit/ratelimit/pkg/internal/fleet/plan"
 	"github.com/ratelimit/ratelimit/pkg/internal/fleet/schema"
@@ -12,6 +13,7 @@ type finder struct {
 	*requests
 
 	strays []stray
+	twice  *atomic.Int64 // see Counters.LostTwice
 	closer closer
 	lane   any // whose requests it ends; it is compared alone
 }
@@ -25,7 +27,7 @@ func (l *finder) watch(b *batch, image *schema.Bucket) {
 	s := stray{batch: b}
 	for _, r := range b.actors {
 		if r.part == nil {
-			s.actors = append(s.actors, r)
+			s.actors, s.taken = append(s.actors, r), append(s.taken, r.taken())
 		}
 	}
 	if l.strays = append(l.strays, s); len(l.strays) > maxStrays {
@@ -52,11 +54,13 @@ func (l *finder) find(image *schema.Bucket) {
 	}
 }
 
-// came ends the requests of a stray that was applied.
+// came ends the requests of a stray that was applied. Its takes for those that have an end were made once more,
+// or for no caller.
 func (l *finder) came(s stray) {
-	for _, r := range s.actors {
+	for i, r := range s.actors {
 		switch {
 		case r.lane.Load() != l.lane || r.state == over:
+			l.twice.Add(s.taken[i]) // rule: the take of a stray whose request is over is counted as lost
 		case r.state.inWrite():
 			r.booked = true
 		default:
