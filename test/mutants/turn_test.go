@@ -33,6 +33,9 @@ func turnRules() []mutant {
 				without: `if id != "" && id == c[i].last {`,
 			},
 			{
+				name: "no request joins one that a write may have booked", file: "lane_parts.go", found: "TestOwedRequestsJoin", without: "_ = i",
+			},
+			{
 				name: "the take of a stray whose request is over is counted as lost", file: "strays.go", found: "TestTakesOfStraysAreCounted", without: "_ = i",
 			},
 			{

@@ -34,6 +34,17 @@ func (l *Lane) enter(r *Request, now time.Time) (ended bool) {
 	return false
 }
 
+// repay puts an owed request into the queue, or has another one there stand for it.
+func (l *Lane) repay(r *Request, now time.Time) {
+	r.lane.Store(l)
+	if l.view.advance(r.At); l.join(r, now) {
+		return
+	}
+	if !l.enter(r, now) {
+		l.fresh[kindOf(r)] = r
+	}
+}
+
 // turnAway denies a request at its arrival where those before it ask for all tokens that the
 // lane may have. It reports whether it did: such a request is not worth the wait for a write.
 func (l *Lane) turnAway(r *Request, now time.Time) bool {

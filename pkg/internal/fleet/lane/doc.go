@@ -88,7 +88,8 @@
 // # Late decisions
 //
 // A caller's deadline ends its wait, and not the work. The lane then decides by its own
-// estimate, see late.go. Requests admitted this way are booked later, in full.
+// estimate, see late.go. Requests admitted this way are booked later, in full. Those that come
+// within 100 ms are one request: a step goes through the queue, and takes no longer the more it owes.
 //
 // # Overload
 //

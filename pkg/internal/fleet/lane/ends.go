@@ -298,6 +298,9 @@ func (l closer) finish(r *Request, err error) {
 // happen has something happen to a request, and counts those that are owed.
 func (l closer) happen(r *Request, e event) {
 	was := r.state
+	if e == written {
+		l.written(r)
+	}
 	if !r.happen(e) {
 		l.host.warn("transition", "an event came that cannot happen to a request in its state", slog.String("state", was.String()), slog.String("event", e.String()))
 	}

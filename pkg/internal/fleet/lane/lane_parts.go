@@ -19,9 +19,10 @@ type item struct {
 
 // requests are those of a lane.
 type requests struct {
-	queue []*Request // requests that wait, in order of arrival
-	later []*Request // owed requests that were not applied: they wait for capacity
-	owed  []*Request // to be entered when the lane is unlocked: each is written until it is applied
+	queue []*Request  // requests that wait, in order of arrival
+	later []*Request  // owed requests that were not applied: they wait for capacity
+	owed  []*Request  // to be entered when the lane is unlocked: each is written until it is applied
+	fresh [2]*Request // the last owed requests that came into the queue, and were in no write: one that gives, and another one
 	newer wanted
 }
 
@@ -41,6 +42,33 @@ func (l *requests) owe(of *Request, what *plan.Request) {
 	if what != nil {
 		l.owed = append(l.owed, of.owed(what))
 	}
+}
+
+// joinTime is how long an owed request is joined by others. So each is tried again for about as long as it is to be.
+const joinTime = 100 * time.Millisecond
+
+// kindOf is the place of an owed request in fresh.
+func kindOf(r *Request) int {
+	if r.Gives() {
+		return 0
+	}
+	return 1
+}
+
+// written notes that a write books a request: no other one joins it from now on.
+func (l *requests) written(r *Request) {
+	for i, o := range l.fresh {
+		if o == r {
+			l.fresh[i] = nil // rule: no request joins one that a write may have booked
+		}
+	}
+}
+
+// join adds an owed request to the one that came before it, and reports whether it did. So a lane has few requests to go
+// through at each step, however many calls it admits late while its item is not written to.
+func (l *requests) join(r *Request, now time.Time) bool {
+	o := l.fresh[kindOf(r)]
+	return o != nil && o.state == owed && o.part == nil && o.lane.Load() == r.lane.Load() && now.Sub(o.entered) < joinTime && o.Join(r.Request)
 }
 
 // traffic is the messages of a lane, and the replicas that it meets.

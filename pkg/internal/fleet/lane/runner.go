@@ -16,7 +16,7 @@ func (s *Lanes) unlock(l *Lane) {
 		owed := l.owed
 		l.owed = nil
 		for _, r := range owed {
-			l.enter(r, s.cfg.Now())
+			l.repay(r, s.cfg.Now())
 		}
 	}
 	if l.starts {

@@ -148,6 +148,27 @@ func (r *Request) Undo() *Request {
 	return u
 }
 
+// Join adds what another request books to this one, and reports whether it did. It does where both only charge the
+// same limits in the same way, or both only give to them: one write of the sum does then what two writes do.
+func (r *Request) Join(other *Request) bool {
+	if r.Generation != other.Generation || r.Limits.Hash() != other.Limits.Hash() || !slices.EqualFunc(r.Spends, other.Spends, joins) {
+		return false
+	}
+	for i := range r.Spends {
+		r.Spends[i].Give += other.Spends[i].Give
+		r.Spends[i].Cost += other.Spends[i].Cost
+		r.Spends[i].Usage += other.Spends[i].Usage
+	}
+	return true
+}
+
+// joins reports whether two spends only charge the same limit, or only give to it, and their sum is in range.
+func joins(a, b Spend) bool {
+	books := func(s Spend) bool { return s.Ask == 0 && s.Need == 0 && s.Take == 0 && s.Above == 0 }
+	one := a.Give == 0 && b.Give == 0 || a.Cost == 0 && b.Cost == 0
+	return one && a.Limit == b.Limit && a.Forced == b.Forced && books(a) && books(b) && max(a.Cost, a.Give) <= tokenbucket.MaxAmount-max(b.Cost, b.Give)
+}
+
 // Force returns the request that charges the takes and the costs of this one in full, also
 // below the debt floor: of a call that was admitted late. Its refunds stay refunds.
 func (r *Request) Force() *Request {
