@@ -90,7 +90,7 @@ func (f *fleet) compare(b *bucket, shard int, op string, before, after *schema.B
 	if rate != schema.Parts || room != schema.Parts || after.Line.Rate < 0 || after.Line.Room < 0 {
 		f.failf("bucket %d, shard %d: %d parts of the rate and %d of the room: %+v %+v", b.index, shard, rate, room, after.Line, after.Leases)
 	}
-	b.underLimits(after)
+	b.underLimits(after, f.now)
 	if before == nil {
 		for i := range after.Leases {
 			f.holders[after.Leases[i].Replica] = f.writer
@@ -288,9 +288,11 @@ func (f *fleet) reaped(b *bucket, after *schema.Bucket, l *schema.Lease) {
 	}
 }
 
-// underLimits passes the limits that the bucket is under to the shortfalls.
-func (b *bucket) underLimits(it *schema.Bucket) {
+// underLimits passes the limits that the bucket is under to the shortfalls. A change of limits is as of the time that
+// it was planned at, which may be long before: a machine slept.
+func (b *bucket) underLimits(it *schema.Bucket, now int64) {
 	for _, l := range b.limits {
+		l.lacks.advance(now) // by the rate so far
 		i := it.Find(l.name)
 		switch {
 		case i < 0: // it starts with the use of limits that were forgotten
@@ -300,7 +302,7 @@ func (b *bucket) underLimits(it *schema.Bucket) {
 			l.lacks.moves = true
 			fallthrough
 		default:
-			l.lacks.under(it.Balances[i].Whole)
+			l.lacks.under(it.Balances[i].Whole, now-(it.At-simStart)*int64(time.Millisecond))
 		}
 	}
 }

@@ -38,10 +38,11 @@ type delayed struct {
 // longestMessage is how long a message is under way at most.
 const longestMessage = 30 * second
 
-// under has the limit be another one.
-func (y *shortfall) under(p tokenbucket.Params) {
+// under has the limit be another one, since a while ago.
+func (y *shortfall) under(p tokenbucket.Params, since int64) {
 	if y.params.Period != 0 && y.params != p {
 		y.changes++
+		y.most += max(since, 0) / tallyTick * y.rate // it was not refilled since
 	}
 	y.params = p
 	y.rate = p.Amount * (60_000 / p.Period)

@@ -64,6 +64,24 @@ func TestUnknownRenewalDoesNotLengthenTheTerm(t *testing.T) {
 	}
 }
 
+// A renewal without a reply that an image shows not to be applied is planned anew at once, not at the time of the next
+// one: two such losses would end the lease.
+func TestALostRenewalIsPlannedAnew(t *testing.T) {
+	r := newRig(t)
+	r.grant()
+	r.load(200, 1)
+	r.h.Failed(r.now, r.ask(lease.Renew), true)
+	if r.h.Due(r.now) {
+		t.Error("a renewal of unknown outcome is planned anew before an image shows it")
+	}
+	r.touch()
+	r.see()
+	if !r.h.Due(r.now) {
+		t.Error("a renewal that was not applied is not planned anew")
+	}
+	r.ask(lease.Renew)
+}
+
 // A return loses no tokens, with any end. The exception is one without a reply, whose lease is over
 // before an image shows its outcome.
 func TestLapsedAfterAReturn(t *testing.T) {

@@ -122,6 +122,7 @@ func (l *life) apply(now int64, c Clock, at int) {
 // drop drops the candidates of lease writes: none of them was applied, unless a removal is
 // in flight and the slot is gone.
 func (l *life) drop(now int64) {
+	doubtful := len(l.stock.cands) > 1
 	l.stock.cands = l.stock.cands[:1]
 	state, has := l.duties.state, l.known.view.HasOwn
 	switch {
@@ -129,6 +130,8 @@ func (l *life) drop(now int64) {
 		l.gone(now)
 	case state.InFlight(), state == Unsettled:
 		l.refuse(now)
+	case doubtful && state.Serves():
+		l.duties.pace.refused(now) // rule: a renewal that was lost is planned anew by the next image
 	}
 }
 
