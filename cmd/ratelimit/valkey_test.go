@@ -363,7 +363,7 @@ func TestAServerOfACluster(t *testing.T) {
 			t.Fatalf("create: exit code %d\n%s%s", code, stdout, stderr)
 		}
 		code, stdout, stderr := output(t, "valkey", "check", "--address", s.Address)
-		if code != command.ExitOK || !strings.Contains(stdout, "yes: this server has the table\n") {
+		if code != command.ExitOK || !strings.Contains(stdout, "yes: the table is for the primary at "+has.Address+"\n") {
 			t.Errorf("check: exit code %d\n%s%s", code, stdout, stderr)
 		}
 	}

@@ -102,6 +102,14 @@ unless the server has a table that can be used.`,
 	return cmd
 }
 
+// clusterText says which server of a cluster has the slot of the table.
+func clusterText(s *valkey.Server) string {
+	if !s.Cluster {
+		return "no"
+	}
+	return "yes: the table is for the primary at " + s.Address
+}
+
 // printServer prints the state of a server that was read at a time of this machine.
 func printServer(out io.Writer, s *valkey.Server, now time.Time) error {
 	bound := "of any amount"
@@ -112,7 +120,7 @@ func printServer(out io.Writer, s *valkey.Server, now time.Time) error {
 	for _, line := range [][2]string{
 		{"version", s.Version},
 		{"role", s.Role},
-		{"cluster", map[bool]string{false: "no", true: "yes: this server has the table"}[s.Cluster]},
+		{"cluster", clusterText(s)},
 		{"maxmemory-policy", s.Eviction},
 		{"persistence", s.Persistence},
 		{"memory", fmt.Sprintf("%d MiB %s", (s.Memory+1<<19)>>20, bound)},

@@ -1,7 +1,9 @@
 package valkey_test
 
 import (
+	"context"
 	"errors"
+	"net"
 	"slices"
 	"strconv"
 	"strings"
@@ -10,6 +12,7 @@ import (
 
 	"github.com/ratelimit/ratelimit/pkg/limiter"
 	"github.com/ratelimit/ratelimit/pkg/valkey"
+	"github.com/ratelimit/ratelimit/test/kit/proctest"
 	"github.com/ratelimit/ratelimit/test/kit/valkeytest"
 )
 
@@ -82,9 +85,129 @@ func moveTable(t *testing.T, l *load, c *valkeytest.Cluster, of *valkeytest.Serv
 		}
 	}
 	began := time.Now()
-	to := c.Servers[slices.IndexFunc(c.Servers[:3], func(s *valkeytest.Server) bool { return s != of })]
-	c.Move(c.Slot(clusterSlot), to, clusterSlot+":history") // without it no server decides
+	c.Move(c.Slot(clusterSlot), other(c, of), clusterSlot+":history") // without it no server decides
 	t.Logf("%d buckets move in %v", buckets, time.Since(began))
+}
+
+// openInCluster opens a store with the default deadlines, and closes it with the test.
+func openInCluster(t *testing.T, c *valkeytest.Cluster) *valkey.Store {
+	t.Helper()
+	s, err := valkey.Open(t.Context(), configOf(t, c.Servers[0], byCluster(c, func(cfg *valkey.Config) { cfg.Attempt, cfg.Budget = 0, 0 })))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = s.Close(context.WithoutCancel(t.Context())) })
+	return s
+}
+
+// other returns a primary that does not have the table.
+func other(c *valkeytest.Cluster, of *valkeytest.Server) *valkeytest.Server {
+	return c.Servers[slices.IndexFunc(c.Servers[:3], func(s *valkeytest.Server) bool { return s != of })]
+}
+
+// Servers that do not know where the table is, or are in no cluster, are passed over.
+func TestServersBesideACluster(t *testing.T) {
+	c, _ := withCluster(t)
+	_, bus, _ := net.SplitHostPort(proctest.FreeAddress(t))
+	for name, s := range map[string]*valkeytest.Server{
+		"a server of another cluster": withUser(t, userRules+" "+clusterRules, "--cluster-enabled", "yes", "--cluster-port", bus),
+		"a server of no cluster":      withUser(t, userRules+" "+clusterRules),
+	} {
+		s, err := valkey.Open(t.Context(), configOf(t, c.Servers[0], func(cfg *valkey.Config) {
+			byCluster(c, func(*valkey.Config) {})(cfg)
+			cfg.Connection.Addresses = append([]string{s.Address}, cfg.Connection.Addresses...)
+		}))
+		if err != nil {
+			t.Errorf("%s first: %v", name, err)
+			continue
+		}
+		_ = s.Close(t.Context())
+	}
+	_, err := valkey.Open(t.Context(), configOf(t, c.Servers[0], byCluster(c, func(cfg *valkey.Config) { cfg.Connection.Database = 3 })))
+	if !errors.Is(err, limiter.ErrInvalid) {
+		t.Errorf("database 3: %v", err)
+	}
+}
+
+// While the slot of a table moves, nothing is written in part, and the sweep forgets no item that has moved.
+func TestWritesWhileASlotMoves(t *testing.T) {
+	c, of := withCluster(t)
+	s := openInCluster(t, c)
+	if admitted, err := takeFrom(s, "e"); !admitted || err != nil {
+		t.Fatal(admitted, err)
+	}
+	if err := s.WriteReport(t.Context(), "r", []byte("first")); err != nil {
+		t.Fatal(err)
+	}
+	from, slot, key := of(), c.Slot(clusterSlot), ""
+	key = keyOfBucket(t, from, "e")
+	from.Must("ZADD", clusterSlot+":x", "XX", "1", key) // it is due
+	c.BeginMove(slot, other(c, from))
+	if err := s.WriteReport(t.Context(), "r", []byte("second")); err == nil {
+		t.Error("a report in the place of another one is written while the slot moves")
+	}
+	if n := from.MoveKey(slot, other(c, from), key); n != 1 {
+		t.Fatalf("%d keys have moved", n)
+	}
+	<-time.After(2 * time.Second) // the sweep comes each second
+	if score, err := from.Do("ZSCORE", clusterSlot+":x", key); score == "" || err != nil {
+		t.Errorf("the sweep has forgotten an item that has moved: %q, %v", score, err)
+	}
+	c.Move(slot, other(c, from), "")
+	for end := time.Now().Add(recovery); ; <-time.After(20 * time.Millisecond) {
+		reports, err := s.ReadReports(t.Context())
+		if err == nil {
+			if len(reports) != 1 {
+				t.Errorf("%d reports are there, want the first one", len(reports))
+			}
+			return
+		}
+		if time.Now().After(end) {
+			t.Fatal(err)
+		}
+	}
+}
+
+// A primary that a replica took the place of, and that knows it by its lack of replicas alone, is left.
+func TestAPrimaryWithoutReplicas(t *testing.T) {
+	c, of := withCluster(t)
+	s := openInCluster(t, c)
+	old := of()
+	replica := c.Replica(old)
+	old.Must("CLUSTER", "FORGET", replica.Must("CLUSTER", "MYID"))
+	replica.Must("CLUSTER", "FAILOVER", "TAKEOVER")
+	old.Must("CONFIG", "SET", "min-replicas-to-write", "1")
+	for end := time.Now().Add(recovery); ; <-time.After(20 * time.Millisecond) {
+		_, err := takeFrom(s, "e")
+		if n := replica.Must("EVAL", "return #redis.call('KEYS', '*')", "0"); err == nil && keysOf(replica, "e") != "0" {
+			return
+		} else if time.Now().After(end) {
+			t.Fatalf("%v; the new primary has %s keys", err, n)
+		}
+	}
+}
+
+// keysOf returns how many keys of a server have a text.
+func keysOf(s *valkeytest.Server, text string) string {
+	return s.Must("EVAL", "return #redis.call('KEYS', ARGV[1])", "0", "*"+text+"#*")
+}
+
+// While no other server of the cluster can be used, errors say why.
+func TestAUserThatAReplicaLacks(t *testing.T) {
+	c, of := withCluster(t)
+	s := openInCluster(t, c)
+	old := of()
+	c.Replica(old).Must("ACL", "DELUSER", userName)
+	old.Kill()
+	for end := time.Now().Add(recovery); ; <-time.After(20 * time.Millisecond) {
+		_, err := s.Secret(t.Context(), "of-the-test", []byte("secret of the test"))
+		if err != nil && strings.Contains(err.Error(), "WRONGPASS") {
+			return
+		}
+		if time.Now().After(end) {
+			t.Fatalf("the reason is not told: %v", err)
+		}
+	}
 }
 
 // Several servers that are no cluster have no table together: none of them knows what the others have.

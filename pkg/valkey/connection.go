@@ -105,7 +105,6 @@ func (c *Connection) options() (rueidis.ClientOption, error) {
 	if c.Master != "" {
 		o.Sentinel = rueidis.SentinelOption{MasterSet: c.Master, Dialer: o.Dialer, TLSConfig: secure, ClientName: "ratelimit"}
 		o.Sentinel.Dialer.ControlContext = toSentinel
-		o.DialCtxFn = dial
 	}
 	if c.Login == (Login{}) && c.Sentinel == (Login{}) {
 		return o, nil
@@ -157,19 +156,35 @@ func (c *Connection) check() error {
 	return err
 }
 
-// dial makes a client of the server at the first address.
-func (c *Connection) dial(addresses ...string) (rueidis.Client, error) {
+// dial makes a client of the server at an address, or of the one that sentinels name. It connects until ctx ends.
+func (c *Connection) dial(ctx context.Context, addresses ...string) (rueidis.Client, error) {
 	o, err := c.options()
 	if err != nil {
 		return nil, err
 	}
 	o.InitAddress = addresses
-	client, err := rueidis.NewClient(o)
+	o.DialCtxFn = func(_ context.Context, address string, dialer *net.Dialer, secure *tls.Config) (net.Conn, error) { //nolint:contextcheck // the client has none
+		return dial(ctx, address, dialer, secure)
+	}
+	client, err := rueidis.NewClient(o) //nolint:contextcheck // it takes none
 	if answer, ok := rueidis.IsRedisErr(err); ok {
-		return nil, fmt.Errorf("the server of the store answers: %w", answer)
+		return nil, answered(strings.Join(addresses, ", "), answer)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("the server of the store at %s cannot be reached: %w", strings.Join(addresses, ", "), err)
 	}
 	return client, nil
+}
+
+// answered is an answer of a server to which no connection can be made. A permission that is missing, and a database that
+// a cluster does not have, stay so until something is changed.
+func answered(address string, answer error) error {
+	err := fmt.Errorf("the server of the store at %s answers: %w", address, answer)
+	switch text := answer.Error(); {
+	case strings.HasPrefix(text, "SELECT is not allowed"):
+		return fmt.Errorf("%w: store.valkey.database must be 0 in a cluster: %w", limiter.ErrInvalid, err)
+	case strings.HasPrefix(text, "NOPERM"):
+		return fmt.Errorf("%w: %w", limiter.ErrInvalid, err)
+	}
+	return err
 }

@@ -132,20 +132,38 @@ func (c *Cluster) Replica(of *Server) *Server {
 func (c *Cluster) Move(slot int, to *Server, first string) {
 	c.tb.Helper()
 	from, text := c.Primary(slot), strconv.Itoa(slot)
-	host, port, err := net.SplitHostPort(to.Address)
-	if err != nil {
-		c.tb.Fatal(err)
-	}
-	source, target := from.Must("CLUSTER", "MYID"), to.Must("CLUSTER", "MYID")
-	to.Must("CLUSTER", "SETSLOT", text, "IMPORTING", source)
-	from.Must("CLUSTER", "SETSLOT", text, "MIGRATING", target)
-	for moved := ""; moved != "0"; first = "" {
-		moved = from.Must("EVAL", moveScript, "0", text, host, port, to.Password, first)
+	target := c.BeginMove(slot, to)
+	for moved := from.MoveKey(slot, to, first); moved > 0; {
+		moved = from.MoveKey(slot, to, "")
 	}
 	for _, s := range []*Server{to, from} {
 		s.Must("CLUSTER", "SETSLOT", text, "NODE", target)
 	}
 	c.await(fmt.Sprintf("slot %d at %s", slot, to.Address), func() bool { return c.Primary(slot) == to })
+}
+
+// BeginMove begins the move of a slot to another primary, whose id it returns. No key is moved.
+func (c *Cluster) BeginMove(slot int, to *Server) (id string) {
+	c.tb.Helper()
+	from, text := c.Primary(slot), strconv.Itoa(slot)
+	source, target := from.Must("CLUSTER", "MYID"), to.Must("CLUSTER", "MYID")
+	to.Must("CLUSTER", "SETSLOT", text, "IMPORTING", source)
+	from.Must("CLUSTER", "SETSLOT", text, "MIGRATING", target)
+	return target
+}
+
+// MoveKey moves a key of a slot to another primary, some keys with key "", and returns how many.
+func (s *Server) MoveKey(slot int, to *Server, key string) int {
+	s.tb.Helper()
+	host, port, err := net.SplitHostPort(to.Address)
+	if err != nil {
+		s.tb.Fatal(err)
+	}
+	n, err := strconv.Atoi(s.Must("EVAL", moveScript, "0", strconv.Itoa(slot), host, port, to.Password, key))
+	if err != nil {
+		s.tb.Fatal(err)
+	}
+	return n
 }
 
 // moveScript moves some keys of a slot, and returns how many. Names of keys have any bytes.

@@ -24,44 +24,56 @@ const callsEnd = 5 * time.Second
 // link is the way to the server. It is safe for concurrent use.
 type link struct {
 	connect func(at string) (client rueidis.Client, address string, err error) // see Config.Connect
-	clock   *awsdb.Clock                                                       // nil = none
+	ends    context.CancelFunc                                                 // ends what connects
+	ended   <-chan struct{}
+	clock   *awsdb.Clock // nil = none
 	now     func() time.Time
 	client  atomic.Pointer[rueidis.Client]
 	closed  atomic.Bool
-	done    chan struct{}  // closed with the link
 	work    sync.WaitGroup // clients that are made, and those that were replaced
 
 	mu sync.Mutex // of a change of client and closed
 
-	clustered atomic.Bool // another server may have the table at another time
-	replacing sync.Mutex  // of the next fields
-	address   string      // of the client's server, in a cluster
-	replaced  time.Time   // when a client was last asked for in the place of another one
+	clustered atomic.Bool           // another server may have the table at another time
+	replacing sync.Mutex            // of the next fields
+	address   string                // of the client's server, in a cluster
+	replaced  time.Time             // when a client was last asked for in the place of another one
+	missed    atomic.Pointer[error] // why none was made; nil = one was
 }
 
 // newLink connects.
-func newLink(connect func(at string) (rueidis.Client, string, error), clock *awsdb.Clock, now func() time.Time) (*link, error) {
-	client, address, err := connect("")
-	if errors.Is(err, limiter.ErrInvalid) {
+func newLink(connect func(ctx context.Context, at string) (rueidis.Client, string, error), clock *awsdb.Clock, now func() time.Time) (*link, error) {
+	lives, ends := context.WithCancel(context.Background())
+	client, address, err := connect(lives, "")
+	if err != nil {
+		ends()
+		if !errors.Is(err, limiter.ErrInvalid) {
+			err = fmt.Errorf("%w: %w", limiter.ErrUnavailable, err)
+		}
 		return nil, err
 	}
-	if err != nil {
-		return nil, fmt.Errorf("%w: %w", limiter.ErrUnavailable, err)
-	}
-	l := &link{connect: connect, clock: clock, now: now, address: address, done: make(chan struct{})}
+	again := func(at string) (rueidis.Client, string, error) { return connect(lives, at) }
+	l := &link{connect: again, ends: ends, ended: lives.Done(), clock: clock, now: now, address: address}
 	l.clustered.Store(address != "")
 	l.client.Store(&client)
 	return l, nil
 }
 
-// translate turns an error of the client into one that package awsdb knows.
-func (l *link) translate(err error) error { return translate(err, l.closed.Load()) }
+// translate turns an error of the client into one that package awsdb knows. Where there is no answer, and another
+// server was sought in vain, it says why.
+func (l *link) translate(err error) error {
+	out := translate(err, l.closed.Load())
+	if missed := l.missed.Load(); missed != nil && errors.Is(out, errNoAnswer) {
+		return fmt.Errorf("%w; another server of the cluster: %v", out, *missed) //nolint:errorlint // it says nothing of this call
+	}
+	return out
+}
 
 // broke makes another client where the server is not written to any more: a connection stays on a server
 // that became a replica. In a cluster another server may have the table, also where there is no answer. No
 // call waits for that.
 func (l *link) broke(err error) {
-	elsewhere := isAnswer(err, "READONLY", "MASTERDOWN", "MOVED", "CLUSTERDOWN") || l.clustered.Load() && unanswered(err)
+	elsewhere := isAnswer(err, "READONLY", "MASTERDOWN", "MOVED", "CLUSTERDOWN") || l.clustered.Load() && (unanswered(err) || isAnswer(err, "NOREPLICAS"))
 	if !elsewhere || !l.replacing.TryLock() {
 		return
 	}
@@ -89,22 +101,27 @@ func (l *link) replace() {
 	}
 	l.replaced = now
 	client, address, err := l.connect(l.address)
-	if err != nil || client == nil {
+	if err != nil {
+		l.missed.Store(&err)
 		return // the next call tries again
 	}
-	l.address = address
+	l.missed.Store(nil)
+	if client == nil {
+		return
+	}
 	l.mu.Lock()
 	if l.closed.Load() {
 		l.mu.Unlock()
 		client.Close()
 		return
 	}
+	l.address = address
 	old := l.client.Swap(&client)
 	l.mu.Unlock()
 	l.work.Go(func() {
 		select { // a client that closes tells its calls that they were not sent, which is not so
 		case <-time.After(callsEnd):
-		case <-l.done:
+		case <-l.ended:
 		}
 		(*old).Close()
 	})
@@ -113,9 +130,8 @@ func (l *link) replace() {
 // close closes the connection, and waits for the work of the link. Calls after it fail.
 func (l *link) close() {
 	l.mu.Lock()
-	if !l.closed.Swap(true) {
-		close(l.done)
-	}
+	l.closed.Store(true)
+	l.ends()
 	client := *l.client.Load()
 	l.mu.Unlock()
 	client.Close()

@@ -33,7 +33,7 @@ type Config struct {
 	// Connect makes a client of the server that has a key, which must neither retry nor cache. It returns its
 	// address where another server may have the key at another time, in a cluster, and else "". Where the
 	// address is at, that of the present client, it makes none.
-	Connect func(key, at string) (client rueidis.Client, address string, err error)
+	Connect func(ctx context.Context, key, at string) (client rueidis.Client, address string, err error)
 	Clock   *awsdb.Clock     // gets the server's time with each reply of a write; nil = none
 	Now     func() time.Time // the machine's clock
 	// Changed is called for each history but the first, with the calls on the table in it. It must not
@@ -78,7 +78,9 @@ func Open(ctx context.Context, cfg Config, create bool) (*DB, error) {
 
 func connect(cfg Config) (*DB, error) {
 	of := prefixOf(cfg.Name)
-	l, err := newLink(func(at string) (rueidis.Client, string, error) { return cfg.Connect(of.key("table"), at) }, cfg.Clock, cfg.Now)
+	l, err := newLink(func(ctx context.Context, at string) (rueidis.Client, string, error) {
+		return cfg.Connect(ctx, of.key("table"), at)
+	}, cfg.Clock, cfg.Now)
 	if err != nil {
 		return nil, err
 	}

@@ -27,6 +27,9 @@ const (
 // ErrHistory says that a call was not applied: it belongs to another history of the server.
 var ErrHistory error = &smithy.GenericAPIError{Code: codeContended, Message: "the server of the store has another history, so that nothing of before is applied"}
 
+// errNoAnswer is of a call that no server has answered.
+var errNoAnswer = errors.New("the server gave no answer")
+
 // ErrLost says that the table is not there any more: the server came back without its data.
 var ErrLost = errors.New("the server of the store has lost the table")
 
@@ -72,7 +75,7 @@ func translate(err error, closed bool) error {
 		if errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
 			return err
 		}
-		return fmt.Errorf("the server gave no answer: %w", err)
+		return fmt.Errorf("%w: %w", errNoAnswer, err)
 	}
 	word := firstWord(answer.Error())
 	if word == partial {

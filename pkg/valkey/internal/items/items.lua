@@ -210,6 +210,11 @@ local function change()
   end
   if token ~= '' then redis.call('SET', T .. 'tok:' .. token, '1', 'EX', 900) end
 end
+-- While a slot of a cluster moves, a key that is deleted counts as moved, and the next write to it fails. A key that is
+-- never there fails before.
+for _, w in ipairs(plan) do
+  if w.kind == 'P' or w.kind == 'D' then redis.call('EXISTS', T .. 'tok:') break end
+end
 -- A failure from here on leaves what was written.
 local whole, failure = pcall(change)
 if not whole then return redis.error_reply('PARTIAL ' .. (type(failure) == 'table' and failure.err or tostring(failure))) end

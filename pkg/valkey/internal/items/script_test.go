@@ -1,6 +1,7 @@
 package items_test
 
 import (
+	"context"
 	"math/big"
 	"math/rand/v2"
 	"strings"
@@ -21,7 +22,7 @@ import (
 func open(t *testing.T, server *valkeytest.Server) *items.Session {
 	t.Helper()
 	db, err := items.Open(t.Context(), items.Config{
-		Name: "t", Now: time.Now, Connect: func(string, string) (rueidis.Client, string, error) {
+		Name: "t", Now: time.Now, Connect: func(context.Context, string, string) (rueidis.Client, string, error) {
 			client, err := rueidis.NewClient(rueidis.ClientOption{InitAddress: []string{server.Address}, DisableCache: true, DisableRetry: true, ForceSingleClient: true})
 			return client, "", err
 		},

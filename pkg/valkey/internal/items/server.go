@@ -22,6 +22,7 @@ type Server struct {
 	Version     string // of Redis, or of Redis that Valkey is compatible with
 	Role        string // master, or slave
 	Cluster     bool   // it is part of a cluster
+	Address     string // in a cluster
 	Eviction    string // maxmemory-policy
 	Memory      int64  // bytes in use
 	MaxMemory   int64  // 0 = no bound
@@ -44,6 +45,11 @@ func (l *link) Server(ctx context.Context) (*Server, error) {
 		}
 	}
 	s := &Server{Version: fields["redis_version"], Role: fields["role"], Cluster: fields["cluster_enabled"] == "1", Eviction: fields["maxmemory_policy"], Persistence: persistence(fields)}
+	if s.Cluster {
+		l.mu.Lock()
+		s.Address = l.address
+		l.mu.Unlock()
+	}
 	s.Memory, _ = strconv.ParseInt(fields["used_memory"], 10, 64)
 	s.MaxMemory, _ = strconv.ParseInt(fields["maxmemory"], 10, 64)
 	s.Replicas, _ = strconv.Atoi(fields["connected_slaves"])
