@@ -26,7 +26,7 @@ func leaseRules() []mutant {
 			without: "c.params[l].Capacity = c.params[l].Capacity",
 		},
 		{
-			name: "a renewal that was lost is planned anew by the next image", file: "life.go", found: "TestALostRenewalIsPlannedAnew", without: "",
+			name: "a renewal that was lost is planned anew soon", file: "life.go", found: "TestALostRenewalIsPlannedAnew", without: "",
 		},
 		{
 			name: "a lease ends by the monotonic clock", file: "candidate.go", found: "TestEnd",

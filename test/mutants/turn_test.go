@@ -33,6 +33,9 @@ func turnRules() []mutant {
 				without: `if id != "" && id == c[i].last {`,
 			},
 			{
+				name: "what is owed for a request of a stray is booked once", file: "strays.go", found: "TestWhatIsOwedForAStrayIsBookedOnce", without: "_ = r",
+			},
+			{
 				name: "no request joins one that a write may have booked", file: "lane_parts.go", found: "TestOwedRequestsJoin", without: "_ = i",
 			},
 			{

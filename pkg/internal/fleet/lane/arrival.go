@@ -37,11 +37,11 @@ func (l *Lane) enter(r *Request, now time.Time) (ended bool) {
 // repay puts an owed request into the queue, or has another one there stand for it.
 func (l *Lane) repay(r *Request, now time.Time) {
 	r.lane.Store(l)
-	if l.view.advance(r.At); l.join(r, now) {
+	if l.view.advance(r.At); !r.apart && l.join(r, now) {
 		return
 	}
-	if !l.enter(r, now) {
-		l.fresh[kindOf(r)] = r
+	if !l.enter(r, now) && !r.apart {
+		l.freshen(r)
 	}
 }
 

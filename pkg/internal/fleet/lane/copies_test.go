@@ -108,3 +108,47 @@ func TestTakesOfStraysAreCounted(t *testing.T) {
 		t.Errorf("%d millitokens are counted as lost, want 5; %d requests wait", got, len(l.queue))
 	}
 }
+
+// A request strays, and its caller is decided late: the lane owes something in its place. Where another copy of the write
+// was applied, nothing of that is booked again, and a late admission that the write denied is booked yet.
+func TestWhatIsOwedForAStrayIsBookedOnce(t *testing.T) {
+	limits, err := limiter.NewLimits(limiter.PerDay("l", 100))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, tc := range map[string]struct {
+		spend       plan.Spend
+		wrote, late bool  // the write took, and the caller was admitted
+		owes, twice int64 // afterwards
+	}{
+		"a charge":                          {plan.Spend{Cost: 7, Usage: 7}, true, true, 0, 0},
+		"a take, admitted":                  {plan.Spend{Need: 5, Take: 5, Cost: 7, Usage: 7}, true, true, 0, 0},
+		"a take, denied":                    {plan.Spend{Need: 5, Take: 5, Cost: 7, Usage: 7}, true, false, 0, 5},
+		"a take that the write denied":      {plan.Spend{Need: 5, Take: 5, Cost: 7, Usage: 7}, false, true, 5, 0},
+		"a take that the write denied, too": {plan.Spend{Need: 5, Take: 5, Cost: 7, Usage: 7}, false, false, 0, 0},
+	} {
+		for _, entered := range []bool{false, true} {
+			s := &host{cfg: Config{Loop: awsdb.Goroutines{}, Now: time.Now, Logger: slog.New(slog.DiscardHandler), Budget: time.Minute}}
+			l := newLane(s, new(set[*Lane]), &Site{}, 0, schema.Key{}, 0)
+			l.running = true
+			tc.spend.Limit, tc.spend.Held = "l", true
+			r := &Request{Request: &plan.Request{Limits: limits, Admitted: tc.wrote, Spends: []plan.Spend{tc.spend}}, Site: &l.site, state: waiting}
+			r.lane.Store(l)
+			l.finder.watch(&batch{write: &plan.Write{}, books: true, actors: []*Request{r}}, nil)
+			told := *r.Request
+			told.Admitted = tc.late
+			l.closer.endLate(r, &told, tc.late)
+			if entered {
+				l.repay(l.owed[0], time.Now())
+				l.owed = nil
+			}
+			l.finder.came(l.finder.strays[0])
+			for _, o := range l.owed {
+				l.repay(o, time.Now())
+			}
+			if owes, twice := l.estimator.owes("l"), s.Counters.LostTwice.Load(); owes != tc.owes || twice != tc.twice {
+				t.Errorf("%s, in the queue %t: the lane owes %d, and %d are counted as lost, want %d and %d", name, entered, owes, twice, tc.owes, tc.twice)
+			}
+		}
+	}
+}

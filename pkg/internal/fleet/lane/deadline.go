@@ -71,5 +71,5 @@ func (l closer) endLate(r *Request, told *plan.Request, admitted bool) {
 		rest = withoutTakes(r.Request)
 	}
 	l.happen(r, ended)
-	l.owe(r, rest)
+	l.oweFor(r, rest, told)
 }

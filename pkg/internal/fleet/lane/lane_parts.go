@@ -22,7 +22,7 @@ type requests struct {
 	queue []*Request  // requests that wait, in order of arrival
 	later []*Request  // owed requests that were not applied: they wait for capacity
 	owed  []*Request  // to be entered when the lane is unlocked: each is written until it is applied
-	fresh [2]*Request // the last owed requests that came into the queue, and were in no write: one that gives, and another one
+	fresh [8]*Request // the last owed requests that came into the queue, the newest first, while they are in no write
 	newer wanted
 }
 
@@ -44,16 +44,22 @@ func (l *requests) owe(of *Request, what *plan.Request) {
 	}
 }
 
+// oweFor is owe in the place of a request that was decided late.
+func (l *requests) oweFor(r *Request, what, told *plan.Request) {
+	if l.owe(r, what); what != nil && r.strayed {
+		o := l.owed[len(l.owed)-1]
+		r.rest, o.apart = &rest{o, told}, true
+	}
+}
+
+// drop takes an owed request out of the lane, wherever it waits.
+func (l *requests) drop(r *Request) {
+	is := func(o *Request) bool { return o == r }
+	l.queue, l.later, l.owed = slices.DeleteFunc(l.queue, is), slices.DeleteFunc(l.later, is), slices.DeleteFunc(l.owed, is)
+}
+
 // joinTime is how long an owed request is joined by others. So each is tried again for about as long as it is to be.
 const joinTime = 100 * time.Millisecond
-
-// kindOf is the place of an owed request in fresh.
-func kindOf(r *Request) int {
-	if r.Gives() {
-		return 0
-	}
-	return 1
-}
 
 // written notes that a write books a request: no other one joins it from now on.
 func (l *requests) written(r *Request) {
@@ -64,11 +70,21 @@ func (l *requests) written(r *Request) {
 	}
 }
 
-// join adds an owed request to the one that came before it, and reports whether it did. So a lane has few requests to go
-// through at each step, however many calls it admits late while its item is not written to.
+// join adds an owed request to one of the last that came before it, and reports whether it did. So a lane has few requests
+// to go through at each step, however many calls it admits late while its item is not written to.
 func (l *requests) join(r *Request, now time.Time) bool {
-	o := l.fresh[kindOf(r)]
-	return o != nil && o.state == owed && o.part == nil && o.lane.Load() == r.lane.Load() && now.Sub(o.entered) < joinTime && o.Join(r.Request)
+	for _, o := range l.fresh {
+		if o != nil && o.lane.Load() == r.lane.Load() && o.state == owed && o.part == nil && now.Sub(o.entered) < joinTime && o.Join(r.Request) { // another lane guards the state of its own
+			return true
+		}
+	}
+	return false
+}
+
+// freshen has owed requests that come next join this one too, in the place of the oldest one.
+func (l *requests) freshen(r *Request) {
+	copy(l.fresh[1:], l.fresh[:len(l.fresh)-1])
+	l.fresh[0] = r
 }
 
 // traffic is the messages of a lane, and the replicas that it meets.

@@ -48,7 +48,7 @@ func (l lessee) serve(r *Request, now time.Time) (s served, due bool) {
 // end.
 func (l lessee) decide(r *Request, now time.Time) (waits, done bool) {
 	h := l.held
-	if !l.leases(r) {
+	if !l.leases(r) || r.apart {
 		return false, false
 	}
 	if r.state.owes() {

@@ -35,7 +35,7 @@ func (l closer) abandon(r *Request) End {
 	l.remove(r)
 	l.lease.release(r, false) // rule: a request that is abandoned keeps nothing of the lease
 	l.finish(r, errLeft)
-	if r.unsure {
+	if r.unsure || r.strayed {
 		return Unknown
 	}
 	return Unsent

@@ -71,11 +71,21 @@ type Request struct {
 	passed  bool      // a write went without it, as the lane's own part of the tokens was too small
 	counted bool      // in the demand of the lease
 	booked  bool      // by an earlier write, so that the one it is in will be refused
+	strayed bool      // it was in a write of which a copy may be applied yet
+	rest    *rest     // what its lane owes in its place, where it strayed and was decided late; nil = nothing
+	apart   bool      // it is the rest of another one: the item books it, and no other request joins it
 	asked   uint64    // the lane's count of events when it arrived
 	entered time.Time // the lane
 	expires time.Time // no write is sent for it later
 	patient time.Time // until when it is tried again, where it is owed; zero = it has not failed yet
 	doubts  int       // replies that it waited for because the clock is not trusted
+}
+
+// rest is what a lane owes in the place of a request that was decided late.
+type rest struct {
+	*Request
+
+	told *plan.Request // the request as it was decided
 }
 
 // part is the part of a request that the lease keeps; the centre gives the rest.

@@ -26,6 +26,7 @@ func (l *finder) watch(b *batch, image *schema.Bucket) {
 	}
 	s := stray{batch: b}
 	for _, r := range b.actors {
+		r.strayed = true
 		if r.part == nil {
 			s.actors, s.taken = append(s.actors, r), append(s.taken, r.taken())
 		}
@@ -58,15 +59,46 @@ func (l *finder) find(image *schema.Bucket) {
 // or for no caller.
 func (l *finder) came(s stray) {
 	for i, r := range s.actors {
+		if r.rest == nil && r.state.counts() && !r.Forces() { // it was denied late, and books alone what it does in any outcome
+			l.twice.Add(s.taken[i])
+		}
 		switch {
+		case r.rest != nil:
+			l.cameFor(r.rest, s.taken[i]) // rule: what is owed for a request of a stray is booked once
 		case r.lane.Load() != l.lane || r.state == over:
 			l.twice.Add(s.taken[i]) // rule: the take of a stray whose request is over is counted as lost
 		case r.state.inWrite():
 			r.booked = true
 		default:
-			is := func(o *Request) bool { return o == r }
-			l.queue, l.later = slices.DeleteFunc(l.queue, is), slices.DeleteFunc(l.later, is)
+			l.drop(r)
 			l.closer.done(r)
 		}
+	}
+}
+
+// cameFor has a stray stand for what is owed in the place of a request that it took tokens for. A late admission that it
+// denied is owed yet, without what the request books in any outcome.
+func (l *finder) cameFor(r *rest, taken int64) {
+	admitted := r.told.Takes() && r.Request.Request.Forces()
+	switch {
+	case r.lane.Load() != l.lane && r.state != promised || r.state == over:
+		l.twice.Add(taken)
+		return
+	case admitted && taken == 0:
+		r.Request.Request = r.told.Force()
+		for i := range r.Spends {
+			r.Spends[i] = plan.Spend{Limit: r.told.Spends[i].Limit, Cost: r.told.Spends[i].Take, Usage: r.told.Spends[i].Take, Forced: true}
+		}
+		return
+	case !admitted:
+		l.twice.Add(taken)
+	}
+	if r.state.inWrite() {
+		r.booked = true
+		return
+	}
+	waits := r.state != promised
+	if l.drop(r.Request); waits {
+		l.closer.done(r.Request)
 	}
 }

@@ -131,7 +131,7 @@ func (l *life) drop(now int64) {
 	case state.InFlight(), state == Unsettled:
 		l.refuse(now)
 	case doubtful && state.Serves():
-		l.duties.pace.refused(now) // rule: a renewal that was lost is planned anew by the next image
+		l.duties.pace.next = min(l.duties.pace.next, now+firstEvery) // rule: a renewal that was lost is planned anew soon
 	}
 }
 

@@ -112,6 +112,11 @@ func (r *Request) Wants(limit string) int64 {
 	return 0
 }
 
+// Forces reports whether the request charges below the debt floor.
+func (r *Request) Forces() bool {
+	return slices.ContainsFunc(r.Spends, func(sp Spend) bool { return sp.Forced })
+}
+
 // Takes reports whether the request takes tokens, as it was last weighed.
 func (r *Request) Takes() bool {
 	return r.Admitted && slices.ContainsFunc(r.Spends, func(sp Spend) bool { return sp.Held && sp.Take > 0 })
