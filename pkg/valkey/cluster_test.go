@@ -139,8 +139,8 @@ func TestWritesWhileASlotMoves(t *testing.T) {
 	if err := s.WriteReport(t.Context(), "r", []byte("first")); err != nil {
 		t.Fatal(err)
 	}
-	from, slot, key := of(), c.Slot(clusterSlot), ""
-	key = keyOfBucket(t, from, "e")
+	from, slot := of(), c.Slot(clusterSlot)
+	key := keyOfBucket(t, from, "e")
 	from.Must("ZADD", clusterSlot+":x", "XX", "1", key) // it is due
 	c.BeginMove(slot, other(c, from))
 	if err := s.WriteReport(t.Context(), "r", []byte("second")); err == nil {

@@ -163,10 +163,10 @@ func (c *Connection) dial(ctx context.Context, addresses ...string) (rueidis.Cli
 		return nil, err
 	}
 	o.InitAddress = addresses
-	o.DialCtxFn = func(_ context.Context, address string, dialer *net.Dialer, secure *tls.Config) (net.Conn, error) { //nolint:contextcheck // the client has none
+	o.DialCtxFn = func(_ context.Context, address string, dialer *net.Dialer, secure *tls.Config) (net.Conn, error) {
 		return dial(ctx, address, dialer, secure)
 	}
-	client, err := rueidis.NewClient(o) //nolint:contextcheck // it takes none
+	client, err := rueidis.NewClient(o)
 	if answer, ok := rueidis.IsRedisErr(err); ok {
 		return nil, answered(strings.Join(addresses, ", "), answer)
 	}

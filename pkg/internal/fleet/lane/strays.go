@@ -59,13 +59,14 @@ func (l *finder) find(image *schema.Bucket) {
 // or for no caller.
 func (l *finder) came(s stray) {
 	for i, r := range s.actors {
-		if r.rest == nil && r.state.counts() && !r.Forces() { // it was denied late, and books alone what it does in any outcome
+		here := r.lane.Load() == l.lane                               // else another lane guards it
+		if here && r.rest == nil && r.state.counts() && !r.Forces() { // it was denied late, and books alone what it does in any outcome
 			l.twice.Add(s.taken[i])
 		}
 		switch {
-		case r.rest != nil:
+		case here && r.rest != nil:
 			l.cameFor(r.rest, s.taken[i]) // rule: what is owed for a request of a stray is booked once
-		case r.lane.Load() != l.lane || r.state == over:
+		case !here || r.state == over:
 			l.twice.Add(s.taken[i]) // rule: the take of a stray whose request is over is counted as lost
 		case r.state.inWrite():
 			r.booked = true
@@ -79,16 +80,18 @@ func (l *finder) came(s stray) {
 // cameFor has a stray stand for what is owed in the place of a request that it took tokens for. A late admission that it
 // denied is owed yet, without what the request books in any outcome.
 func (l *finder) cameFor(r *rest, taken int64) {
-	admitted := r.told.Takes() && r.Request.Request.Forces()
+	at := r.lane.Load() // nil: it is not in the queue yet
+	if at != nil && at != l.lane {
+		l.twice.Add(taken)
+		return
+	}
+	admitted := r.told.Takes() && r.Forces()
 	switch {
-	case r.lane.Load() != l.lane && r.state != promised || r.state == over:
+	case r.state == over:
 		l.twice.Add(taken)
 		return
 	case admitted && taken == 0:
-		r.Request.Request = r.told.Force()
-		for i := range r.Spends {
-			r.Spends[i] = plan.Spend{Limit: r.told.Spends[i].Limit, Cost: r.told.Spends[i].Take, Usage: r.told.Spends[i].Take, Forced: true}
-		}
+		r.Request.Request = r.told.ForceTakes()
 		return
 	case !admitted:
 		l.twice.Add(taken)

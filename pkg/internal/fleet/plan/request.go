@@ -185,3 +185,12 @@ func (r *Request) Force() *Request {
 	}
 	return f
 }
+
+// ForceTakes is Force for the takes alone: a write has booked the rest.
+func (r *Request) ForceTakes() *Request {
+	takes := &Request{Limits: r.Limits, Generation: r.Generation, Spends: slices.Clone(r.Spends)}
+	for i := range takes.Spends {
+		takes.Spends[i].Cost, takes.Spends[i].Give, takes.Spends[i].Usage = 0, 0, 0
+	}
+	return takes.Force()
+}

@@ -65,7 +65,7 @@ type DB struct {
 // Errors wrap limiter.ErrUnavailable where another try may help, and limiter.ErrInvalid where it does
 // not.
 func Open(ctx context.Context, cfg Config, create bool) (*DB, error) {
-	d, err := connect(cfg)
+	d, err := connect(cfg) //nolint:contextcheck // a link outlives its start
 	if err != nil {
 		return nil, err
 	}
@@ -113,7 +113,7 @@ func (d *DB) mayWait(ctx context.Context) error {
 // Look connects to a server, and reports whether it has the table: missing says why it cannot be used.
 // The error says why the server cannot be. server is nil where it gave no answer.
 func Look(ctx context.Context, cfg Config) (server *Server, missing, err error) {
-	d, err := connect(cfg)
+	d, err := connect(cfg) //nolint:contextcheck // a link outlives its start
 	if err != nil {
 		return nil, nil, err
 	}
