@@ -67,17 +67,32 @@ func TestUnknownRenewalDoesNotLengthenTheTerm(t *testing.T) {
 // A renewal without a reply that an image shows not to be applied is planned anew soon, not at the time of the next one:
 // two such losses would end the lease. Nor is it planned at once, as long as replies are lost.
 func TestALostRenewalIsPlannedAnew(t *testing.T) {
-	r := newRig(t)
-	r.grant()
-	r.load(200, 1)
-	r.h.Failed(r.now, r.ask(lease.Renew), true)
-	if r.h.Due(r.now) {
-		t.Error("a renewal of unknown outcome is planned anew before an image shows it")
-	}
-	r.touch()
-	r.see()
-	if wake := r.h.Wake() - r.now; wake <= 0 || wake > 100 {
-		t.Errorf("a renewal that was not applied is planned anew in %d ms", wake)
+	for _, seen := range []bool{false, true} {
+		r := newRig(t)
+		r.grant()
+		renewal := func() *lease.Plan {
+			for !r.h.Due(r.now) {
+				r.now += 9
+				r.load(1, 1)
+			}
+			return r.ask(lease.Renew)
+		}
+		for range 5 { // each one is later than the one before
+			r.apply(renewal())
+			r.see()
+		}
+		r.h.Failed(r.now, renewal(), true)
+		if seen {
+			r.touch()
+			r.see()
+		}
+		if r.h.Due(r.now) {
+			t.Errorf("seen %t: a lost renewal is planned anew at once", seen)
+		}
+		r.now += 60
+		if got := r.h.Due(r.now); got != seen {
+			t.Errorf("seen %t: due in 60 ms: %t", seen, got)
+		}
 	}
 }
 
