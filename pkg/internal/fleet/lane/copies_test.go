@@ -50,6 +50,12 @@ func TestALeaseOfACopyIsNotTheOwn(t *testing.T) {
 	}
 }
 
+// loneLane returns a lane of a process without a client, and that process.
+func loneLane(now func() time.Time) (*host, *Lane) {
+	s := &host{cfg: Config{Loop: awsdb.Goroutines{}, Now: now, Logger: slog.New(slog.DiscardHandler), Budget: time.Minute}}
+	return s, newLane(s, new(set[*Lane]), &Site{}, 0, schema.Key{}, 0)
+}
+
 // The tokens that a write may have taken are counted as lost when another write takes it once more, or
 // none does. Only a caller that is admitted all the same may have it.
 func TestTakesInDoubtAreCounted(t *testing.T) {
@@ -71,8 +77,7 @@ func TestTakesInDoubtAreCounted(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			s := &host{cfg: Config{Loop: awsdb.Goroutines{}, Now: time.Now, Logger: slog.New(slog.DiscardHandler)}}
-			l := newLane(s, new(set[*Lane]), &Site{}, 0, schema.Key{}, 0)
+			s, l := loneLane(time.Now)
 			r := &Request{Request: &plan.Request{Limits: limits, Admitted: true, Spends: []plan.Spend{{Limit: "l", Need: 5, Take: 5, Held: true}}}, Site: &l.site, state: tc.state, Keep: tc.keep}
 			if tc.state.counts() {
 				s.work.add()
@@ -92,8 +97,7 @@ func TestTakesOfStraysAreCounted(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := &host{cfg: Config{Loop: awsdb.Goroutines{}, Now: time.Now, Logger: slog.New(slog.DiscardHandler)}}
-	l := newLane(s, new(set[*Lane]), &Site{}, 0, schema.Key{}, 0)
+	s, l := loneLane(time.Now)
 	asks := func(admitted bool, take int64) *Request {
 		r := &Request{Request: &plan.Request{Limits: limits, Admitted: admitted, Spends: []plan.Spend{{Limit: "l", Need: take, Take: take, Held: true}}}, Site: &l.site, state: waiting}
 		r.lane.Store(l)
@@ -128,8 +132,7 @@ func TestWhatIsOwedForAStrayIsBookedOnce(t *testing.T) {
 		"a take that the write denied, too": {plan.Spend{Need: 5, Take: 5, Cost: 7, Usage: 7}, false, false, 0, 0},
 	} {
 		for _, entered := range []bool{false, true} {
-			s := &host{cfg: Config{Loop: awsdb.Goroutines{}, Now: time.Now, Logger: slog.New(slog.DiscardHandler), Budget: time.Minute}}
-			l := newLane(s, new(set[*Lane]), &Site{}, 0, schema.Key{}, 0)
+			s, l := loneLane(time.Now)
 			l.running = true
 			tc.spend.Limit, tc.spend.Held = "l", true
 			r := &Request{Request: &plan.Request{Limits: limits, Admitted: tc.wrote, Spends: []plan.Spend{tc.spend}}, Site: &l.site, state: waiting}

@@ -1,13 +1,10 @@
 package lane
 
 import (
-	"log/slog"
 	"testing"
 	"time"
 
-	"github.com/ratelimit/ratelimit/pkg/internal/fleet/awsdb"
 	"github.com/ratelimit/ratelimit/pkg/internal/fleet/plan"
-	"github.com/ratelimit/ratelimit/pkg/internal/fleet/schema"
 	"github.com/ratelimit/ratelimit/pkg/limiter"
 )
 
@@ -19,8 +16,7 @@ func TestOwedRequestsJoin(t *testing.T) {
 		t.Fatal(err)
 	}
 	now := time.UnixMilli(1_800_000_000_000)
-	s := &host{cfg: Config{Loop: awsdb.Goroutines{}, Now: func() time.Time { return now }, Logger: slog.New(slog.DiscardHandler), Budget: time.Minute}}
-	l := newLane(s, new(set[*Lane]), &Site{}, 0, schema.Key{}, 0)
+	_, l := loneLane(func() time.Time { return now })
 	l.running = true
 	admit := func(n int64) {
 		r := &Request{Site: &l.site}

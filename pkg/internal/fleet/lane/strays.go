@@ -59,20 +59,18 @@ func (l *finder) find(image *schema.Bucket) {
 // or for no caller.
 func (l *finder) came(s stray) {
 	for i, r := range s.actors {
-		here := r.lane.Load() == l.lane                               // else another lane guards it
-		if here && r.rest == nil && r.state.counts() && !r.Forces() { // it was denied late, and books alone what it does in any outcome
-			l.twice.Add(s.taken[i])
-		}
 		switch {
-		case here && r.rest != nil:
+		case r.lane.Load() != l.lane: // another one guards it
+			l.twice.Add(s.taken[i])
+		case r.rest != nil:
 			l.cameFor(r.rest, s.taken[i]) // rule: what is owed for a request of a stray is booked once
-		case !here || r.state == over:
+		case r.state == over:
 			l.twice.Add(s.taken[i]) // rule: the take of a stray whose request is over is counted as lost
-		case r.state.inWrite():
-			r.booked = true
+		case r.state.counts() && !r.Forces(): // it was denied late, and books alone what it does in any outcome
+			l.twice.Add(s.taken[i])
+			l.stands(r)
 		default:
-			l.drop(r)
-			l.closer.done(r)
+			l.stands(r)
 		}
 	}
 }
@@ -81,27 +79,28 @@ func (l *finder) came(s stray) {
 // denied is owed yet, without what the request books in any outcome.
 func (l *finder) cameFor(r *rest, taken int64) {
 	at := r.lane.Load() // nil: it is not in the queue yet
-	if at != nil && at != l.lane {
-		l.twice.Add(taken)
-		return
-	}
-	admitted := r.told.Takes() && r.Forces()
 	switch {
-	case r.state == over:
+	case at != nil && at != l.lane, r.state == over:
 		l.twice.Add(taken)
-		return
-	case admitted && taken == 0:
+	case r.told.Takes() && r.Forces() && taken == 0:
 		r.Request.Request = r.told.ForceTakes()
-		return
-	case !admitted:
+	case r.told.Takes() && r.Forces():
+		l.stands(r.Request)
+	default:
 		l.twice.Add(taken)
+		l.stands(r.Request)
 	}
-	if r.state.inWrite() {
+}
+
+// stands has a stray stand for the write that a request waits for or is in.
+func (l *finder) stands(r *Request) {
+	switch {
+	case r.state.inWrite():
 		r.booked = true
-		return
-	}
-	waits := r.state != promised
-	if l.drop(r.Request); waits {
-		l.closer.done(r.Request)
+	case r.state == promised:
+		l.drop(r)
+	default:
+		l.drop(r)
+		l.closer.done(r)
 	}
 }

@@ -29,12 +29,11 @@ type link struct {
 	clock   *awsdb.Clock // nil = none
 	now     func() time.Time
 	client  atomic.Pointer[rueidis.Client]
-	closed  atomic.Bool
 	work    sync.WaitGroup // clients that are made, and those that were replaced
 
-	mu sync.Mutex // of a change of client and closed
+	mu sync.Mutex // of a change of client, and of the end
 
-	clustered atomic.Bool           // another server may have the table at another time
+	clustered bool                  // another server may have the table at another time
 	replacing sync.Mutex            // of the next fields
 	address   string                // of the client's server, in a cluster
 	replaced  time.Time             // when a client was last asked for in the place of another one
@@ -53,18 +52,27 @@ func newLink(connect func(ctx context.Context, at string) (rueidis.Client, strin
 		return nil, err
 	}
 	again := func(at string) (rueidis.Client, string, error) { return connect(lives, at) }
-	l := &link{connect: again, ends: ends, ended: lives.Done(), clock: clock, now: now, address: address}
-	l.clustered.Store(address != "")
+	l := &link{connect: again, ends: ends, ended: lives.Done(), clock: clock, now: now, clustered: address != "", address: address}
 	l.client.Store(&client)
 	return l, nil
+}
+
+// closed reports whether the link has ended.
+func (l *link) closed() bool {
+	select {
+	case <-l.ended:
+		return true
+	default:
+		return false
+	}
 }
 
 // translate turns an error of the client into one that package awsdb knows. Where there is no answer, and another
 // server was sought in vain, it says why.
 func (l *link) translate(err error) error {
-	out := translate(err, l.closed.Load())
+	out := translate(err, l.closed())
 	if missed := l.missed.Load(); missed != nil && errors.Is(out, errNoAnswer) {
-		return fmt.Errorf("%w; another server of the cluster: %v", out, *missed) //nolint:errorlint // it says nothing of this call
+		return fmt.Errorf("%w; another server was not found: %v", out, *missed) //nolint:errorlint // it says nothing of this call
 	}
 	return out
 }
@@ -73,11 +81,11 @@ func (l *link) translate(err error) error {
 // that became a replica. In a cluster another server may have the table, also where there is no answer. No
 // call waits for that.
 func (l *link) broke(err error) {
-	elsewhere := isAnswer(err, "READONLY", "MASTERDOWN", "MOVED", "CLUSTERDOWN") || l.clustered.Load() && (unanswered(err) || isAnswer(err, "NOREPLICAS"))
+	elsewhere := isAnswer(err, "READONLY", "MASTERDOWN", "MOVED", "CLUSTERDOWN") || l.clustered && (unanswered(err) || isAnswer(err, "NOREPLICAS"))
 	if !elsewhere || !l.replacing.TryLock() {
 		return
 	}
-	if l.closed.Load() {
+	if l.closed() {
 		l.replacing.Unlock()
 		return
 	}
@@ -96,7 +104,7 @@ func unanswered(err error) bool {
 // replace puts another client in the place of the one that there is. l.replacing is held.
 func (l *link) replace() {
 	now := l.now()
-	if l.closed.Load() || !l.replaced.IsZero() && now.Sub(l.replaced) < reconnectEvery {
+	if l.closed() || !l.replaced.IsZero() && now.Sub(l.replaced) < reconnectEvery {
 		return
 	}
 	l.replaced = now
@@ -110,7 +118,7 @@ func (l *link) replace() {
 		return
 	}
 	l.mu.Lock()
-	if l.closed.Load() {
+	if l.closed() {
 		l.mu.Unlock()
 		client.Close()
 		return
@@ -130,7 +138,6 @@ func (l *link) replace() {
 // close closes the connection, and waits for the work of the link. Calls after it fail.
 func (l *link) close() {
 	l.mu.Lock()
-	l.closed.Store(true)
 	l.ends()
 	client := *l.client.Load()
 	l.mu.Unlock()
