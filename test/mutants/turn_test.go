@@ -66,6 +66,14 @@ func turnRules() []mutant {
 				without: "if l.asks(reaps) && l.turner.turnDue(last && false, now) {",
 			},
 			{
+				name: "a return that is asked for is tried without a turn first", file: "lease_write.go", found: "TestTheLastLeaseIsReturnedBehindATurn",
+				without: "last = l.turner.turns.lost >= 0",
+			},
+			{
+				name: "returns of others come before writes", file: "turn.go", found: "TestWritesComeAfterReturnsOfOthers",
+				without: "t.yield = now.Add(0 * trip * time.Duration(min(image.Holders(), mostYield)))",
+			},
+			{
 				name: "a wait for a change ends with any change", file: "lease_state.go", found: "TestAWaitForAChangeEndsWithIt",
 				without: "case image.Version.Generation >= c.generation:",
 			},

@@ -30,13 +30,14 @@ type adjustment struct {
 	turns uint64        // so far
 	took  time.Duration // the last write
 	first string        // the text of the record of its Once, if there is one
+	from  *Engine       // when it began: an image is of the same history of the server
 }
 
 // turnAfter is after how many commits that other changes came before an adjustment asks for turns.
 const turnAfter = 2
 
 func newAdjustment(b *Balances, ns schema.Namespace, now time.Time, a *limiter.Adjustment) *adjustment {
-	return &adjustment{Balances: b, Adjustment: a, ns: ns, now: now, began: b.cfg.Now(), wish: newWish(b.cfg.Loop)}
+	return &adjustment{Balances: b, Adjustment: a, ns: ns, now: now, began: b.cfg.Now(), wish: newWish(b.cfg.Loop), from: b.cfg.Engine()}
 }
 
 // at returns the time of the buckets: the caller's, and the time that leases were waited for.
@@ -162,7 +163,7 @@ func (t *adjustment) commit(ctx context.Context, changes []*plan.Adjusted, out *
 		return false, nil
 	}
 	for _, w := range changes {
-		t.cfg.Changed(t.ns.ID, t.Bucket, w.Before().Shard.Index)
+		t.cfg.Engine().Changed(t.ns.ID, t.Bucket, w.Before().Shard.Index)
 		if w.Before().Lease(t.wish.replica) != nil && w.After().Lease(t.wish.replica) == nil {
 			delete(t.wish.out, w.Before().Shard.Index) // it went with the change
 		}
@@ -211,7 +212,7 @@ func (t *adjustment) key(shard int) schema.Key {
 // tend has the shards of a split or a merge finished, and waits a moment.
 func (t *adjustment) tend(ctx context.Context, items map[int]*schema.Bucket) error {
 	for _, index := range slices.Sorted(maps.Keys(items)) {
-		t.cfg.Changed(t.ns.ID, t.Bucket, index)
+		t.cfg.Engine().Changed(t.ns.ID, t.Bucket, index)
 	}
 	return t.pause(ctx)
 }

@@ -12,18 +12,18 @@ import (
 	"github.com/ratelimit/ratelimit/pkg/limiter"
 )
 
-// BalancesConfig configures balances. Client, Table, Buckets and Changed must be set.
+// BalancesConfig configures balances. Client, Table, Buckets and Engine must be set.
 type BalancesConfig struct {
 	Client awsdb.Client // it must not retry
 	Table  string
 	// Buckets finds the items and commits changes.
 	Buckets *catalog.Buckets
-	// Changed is called for an item that was changed. It is also called for one whose split or
-	// merge was not finished, so that it is maintained. ns is the id of the namespace.
-	Changed func(ns string, of limiter.BucketKey, shard int)
-	Clock   *awsdb.Clock     // corrects the callers' clocks; nil = they are taken as they are
-	Loop    awsdb.Loop       // by which it waits; nil = awsdb.Goroutines
-	Now     func() time.Time // the machine's clock; nil = time.Now
+	// Engine returns the engine of the buckets. It is told which items were changed, and which have
+	// a split or a merge that was not finished.
+	Engine func() *Engine
+	Clock  *awsdb.Clock     // corrects the callers' clocks; nil = they are taken as they are
+	Loop   awsdb.Loop       // by which it waits; nil = awsdb.Goroutines
+	Now    func() time.Time // the machine's clock; nil = time.Now
 }
 
 // Balances implements limiter.Buckets. It is safe for concurrent use, and holds nothing that
@@ -68,11 +68,7 @@ func (b *Balances) ListBuckets(ctx context.Context, now time.Time, namespace str
 func stateOf(key limiter.BucketKey, leaves []*schema.Bucket, at int64) limiter.BucketState {
 	state := limiter.BucketState{Key: key, Limits: plan.Balances(leaves, at), Shards: len(leaves)}
 	for _, b := range leaves {
-		for i := range b.Leases {
-			if b.Leases[i].Holds() {
-				state.Leases++
-			}
-		}
+		state.Leases += b.Holders()
 	}
 	return state
 }

@@ -27,7 +27,7 @@ func (b *Balances) Heal(ctx context.Context, ns string, m *lane.Memory) (healed 
 		}
 		_, err = b.cfg.Client.TransactWriteItems(ctx, &dynamodb.TransactWriteItemsInput{TransactItems: []types.TransactWriteItem{*write}})
 		if err = awsdb.Translate(err); err == nil {
-			b.cfg.Changed(ns, m.Site.Bucket, m.Index)
+			b.cfg.Engine().Changed(ns, m.Site.Bucket, m.Index)
 			return true, nil
 		}
 		if !errors.Is(err, limiter.ErrConflict) && !awsdb.MayPass(err) || awsdb.Pause(ctx, b.cfg.Loop, try) != nil {

@@ -81,9 +81,14 @@ func (t *adjustment) lease(ctx context.Context, b *schema.Bucket, at int64, to *
 		if stage.Lease(plan.LeaseWrite{Replica: t.wish.replica, Seen: b.Lease(t.wish.replica), Lease: to}) != nil {
 			return // there is no place for a slot
 		}
+		sent := t.cfg.Now()
 		image, refused := t.send(ctx, stage.Write(plan.ID{}, 1), b)
-		if !refused || image == nil {
-			t.cfg.Changed(t.ns.ID, t.Bucket, b.Shard.Index) // the lanes of this process see it at once
+		if image == nil {
+			t.cfg.Engine().Changed(t.ns.ID, t.Bucket, b.Shard.Index)
+			return
+		}
+		if !refused {
+			t.from.Saw(t.ns.ID, t.Bucket, image, sent) // the lane of this process sees it at once
 			return
 		}
 		b = t.turn(ctx, image)

@@ -5,6 +5,7 @@ import (
 
 	"github.com/ratelimit/ratelimit/pkg/internal/fleet/awsdb"
 	"github.com/ratelimit/ratelimit/pkg/internal/fleet/lane"
+	"github.com/ratelimit/ratelimit/pkg/internal/fleet/schema"
 	"github.com/ratelimit/ratelimit/pkg/limiter"
 )
 
@@ -25,4 +26,14 @@ func (e *Engine) Changed(ns string, of limiter.BucketKey, shard int) {
 	}
 	defer e.calls.Done()
 	e.lanes.Outdate(&lane.Site{Namespace: ns, Bucket: of}, shard)
+}
+
+// Saw notes the image of an item that a write beside the engine left. The write was sent at a time, and
+// not before the engine was made.
+func (e *Engine) Saw(ns string, of limiter.BucketKey, image *schema.Bucket, sent time.Time) {
+	if e.begin() != nil {
+		return
+	}
+	defer e.calls.Done()
+	e.lanes.Show(&lane.Site{Namespace: ns, Bucket: of}, image, sent)
 }

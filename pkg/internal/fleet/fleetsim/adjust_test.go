@@ -83,9 +83,10 @@ func (p *process) balances() (of *engine.Balances, end func()) {
 	if _, err := c.NamespaceID(context.Background(), simNamespace); err != nil {
 		f.failf("the namespace of an adjustment: %w", err)
 	}
-	way.Client = p.engine.Client()
+	from := p.engine
+	way.Client = from.Client()
 	return engine.NewBalances(engine.BalancesConfig{
-		Client: way, Table: simTable, Buckets: catalog.NewBuckets(c), Changed: p.engine.Changed, Clock: p.clock, Loop: p, Now: p.machine,
+		Client: way, Table: simTable, Buckets: catalog.NewBuckets(c), Engine: func() *engine.Engine { return from }, Clock: p.clock, Loop: p, Now: p.machine,
 	}), func() { _ = c.Close(context.Background()) }
 }
 

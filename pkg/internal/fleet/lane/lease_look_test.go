@@ -1,6 +1,7 @@
 package lane
 
 import (
+	"slices"
 	"testing"
 	"time"
 
@@ -88,17 +89,18 @@ func TestALeaseBetweenBurstsLooksSeldom(t *testing.T) {
 }
 
 // A lease that others wait for is returned behind a turn where one of them writes without a lease: each of
-// its writes would refuse the return.
+// its writes would refuse the return. Where another replica asks for it, such a write has refused it before.
 func TestTheLastLeaseIsReturnedBehindATurn(t *testing.T) {
 	const other = 77
 	for name, tt := range map[string]struct {
-		asked, writes, holds bool
-		turn                 bool
+		asked, writes, holds, refused bool
+		turn                          bool
 	}{
-		"nobody asks for it":             {false, true, false, false},
-		"nobody else writes":             {true, false, false, false},
-		"the others have leases":         {true, true, true, false},
-		"another writes without a lease": {true, true, false, true},
+		"nobody asks for it":             {false, true, false, true, false},
+		"nobody else writes":             {true, false, false, true, false},
+		"the others have leases":         {true, true, true, true, false},
+		"another writes without a lease": {true, true, false, true, true},
+		"it was not refused":             {true, true, false, false, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := newLessees(t)
@@ -116,6 +118,9 @@ func TestTheLastLeaseIsReturnedBehindATurn(t *testing.T) {
 				image.Leases = append(image.Leases, schema.Lease{Replica: 99, Sequence: slot.Seq, Demand: slot.Demand, At: slot.At})
 			}
 			l.sees(&image, &copies{sent: *s.now}, *s.now)
+			if tt.refused {
+				l.turns.lost = 1
+			}
 			if tt.writes {
 				l.peers.Observe([]schema.WriteID{schema.NewWriteID(other, 1)}, 1, *s.now)
 			}
@@ -124,6 +129,81 @@ func TestTheLastLeaseIsReturnedBehindATurn(t *testing.T) {
 				t.Errorf("got the message %T, want a turn: %t", m, tt.turn)
 			}
 		})
+	}
+}
+
+// Where another replica asks for leases, a lane that has returned its own writes nothing while others return
+// theirs: a round trip for each, and at most three.
+func TestWritesComeAfterReturnsOfOthers(t *testing.T) {
+	for name, tt := range map[string]struct {
+		asked  bool
+		others int
+		held   time.Duration
+	}{
+		"the last lease": {true, 0, 0},
+		"one other":      {true, 1, 1},
+		"five others":    {true, 5, 3},
+		"nobody asks":    {false, 2, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := newLessees(t)
+			l := s.grant("e")
+			*s.now = s.now.Add(100 * time.Millisecond)
+			const trip = 20 * time.Millisecond
+			for range 50 {
+				l.pace.Reply(trip)
+			}
+			image := *l.view.state
+			image.Serial++
+			image.Leases = slices.Clone(image.Leases)
+			for i := range tt.others {
+				image.Leases = append(image.Leases, schema.Lease{Replica: 1<<32 - 20 + uint32(i), Sequence: 1, Rate: 1})
+				image.Line.Rate--
+			}
+			if tt.asked {
+				slot := lease.WishSlot(s.now.UnixMilli(), 5)
+				image.Leases = append(image.Leases, schema.Lease{Replica: 1<<32 - 1, Sequence: slot.Seq, Demand: slot.Demand, At: slot.At})
+			} else {
+				l.held.holder.Recall()
+			}
+			l.sees(&image, &copies{sent: *s.now}, *s.now)
+			m, _ := l.step(*s.now, true)
+			w := leases(t, m)
+			l.sender.arrived(w)
+			w.came(w.write.After(), false, *s.now)
+			if got := l.held.holder.State(); got != lease.None {
+				t.Fatalf("the lease is %v, want none", got)
+			}
+			trips := l.pace.RoundTrip() * tt.held
+			if tt.held > 0 && !l.turns.held(s.now.Add(trips-1)) {
+				t.Errorf("plain writes are sent before %v", trips)
+			}
+			if l.turns.held(s.now.Add(trips)) {
+				t.Errorf("plain writes are held for more than %v", trips)
+			}
+		})
+	}
+}
+
+// A write beside the lane shows it an item that asks for its lease: it is returned without a read.
+func TestALaneIsShownAWish(t *testing.T) {
+	s := newLessees(t)
+	l := s.grant("e")
+	*s.now = s.now.Add(100 * time.Millisecond)
+	image := *l.view.state
+	image.Serial++
+	slot := lease.WishSlot(s.now.UnixMilli(), 5)
+	image.Leases = append(slices.Clone(image.Leases), schema.Lease{Replica: 1<<32 - 1, Sequence: slot.Seq, Demand: slot.Demand, At: slot.At})
+	s.Show(&l.site, &image, s.now.Add(-time.Millisecond))
+	older := *l.view.state
+	older.Serial--
+	s.Show(&l.site, &older, *s.now)
+	if l.view.state != &image {
+		t.Error("an older image is taken in")
+	}
+	m, _ := l.step(*s.now, true)
+	if w := leases(t, m); w.lease.Kind != lease.Return {
+		t.Errorf("got the lease write %+v, want a return", w.lease)
 	}
 }
 

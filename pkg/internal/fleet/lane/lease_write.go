@@ -88,8 +88,12 @@ func (l lessee) ask(now time.Time, dead uint32, reaps bool) (message, bool) {
 	if len(l.queue) == 0 && h.holds() { // no call brings the time
 		v.advance(l.host.cfg.Clock.Correct(l.host.cfg.Clock.Steady(now)).UnixMilli())
 	}
-	// Each of the writes of those without a lease refuses the return.
+	// Each of the writes of those without a lease refuses the return. Those that had one write nothing for
+	// a while where another replica asks for it.
 	last := h.awaited(v.now, now, l.newer.limits != nil) && l.unleased(v.state, now)
+	if last && h.holder.Asked(v.now) {
+		last = l.turner.turns.lost > 0 // rule: a return that is asked for is tried without a turn first
+	}
 	if l.asks(reaps) && l.turner.turnDue(last, now) { // rule: the last lease is returned behind a turn
 		return l.turner.turn(now, !reaps), true
 	}
@@ -257,6 +261,9 @@ func (m *leaseWrite) came(image *schema.Bucket, refused bool, now time.Time) {
 	}
 	l.sender.lane.sees(image, &m.copies, now)
 	l.turner.turns.ended(m.write, image, refused)
+	if m.lease != nil && m.lease.Kind == lease.Return && !refused && l.held.holder != nil && l.held.holder.Asked(l.view.now) {
+		l.turner.turns.yields(image, l.pace.RoundTrip(), now)
+	}
 	l.sender.counted(refused)
 	if !refused {
 		l.host.Counters.Reaped.Add(m.reaps)

@@ -1,5 +1,11 @@
 package lane
 
+import (
+	"time"
+
+	"github.com/ratelimit/ratelimit/pkg/internal/fleet/schema"
+)
+
 // Outdate has no request denied any more by the states of a shard that were asked for before
 // now: the item was changed beside its lane. The lane reads it.
 func (s *Lanes) Outdate(site *Site, index int) {
@@ -9,4 +15,17 @@ func (s *Lanes) Outdate(site *Site, index int) {
 	s.unlock(l)
 	l.holds.Add(-1)
 	s.Assign(site, index, Look)
+}
+
+// Show has the lane of a shard see an image of its item that a write beside it left. The write was sent at
+// a time. No request is denied any more by an older state.
+func (s *Lanes) Show(site *Site, image *schema.Bucket, sent time.Time) {
+	l := s.hold(site, image.Shard.Index)
+	defer l.holds.Add(-1)
+	l.mu.Lock()
+	defer s.unlock(l)
+	now := s.cfg.Now()
+	l.view.since, l.used = sent, now
+	l.sees(image, &copies{asked: l.view.asked, at: l.view.now, sent: sent}, now)
+	l.start()
 }

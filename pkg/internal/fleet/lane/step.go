@@ -52,7 +52,7 @@ func (l *Lane) message(now time.Time) message {
 	var m message
 	waits, held := false, l.turns.held(now)
 	if held {
-		l.wake(l.turns.until)
+		l.wake(l.turns.free())
 	}
 	if !held && !l.host.closing.Load() {
 		m, waits = l.keeper.tidy(now)

@@ -19,7 +19,11 @@ type turns struct {
 	mine  bool           // the lane has a turn, and made no exact write since
 	seen  schema.WriteID // the last turn of another replica
 	until time.Time      // nothing is written before, for that turn
+	yield time.Time      // nor before, for the leases that others return
 }
+
+// mostYield is for how many leases of others a lane writes nothing, a round trip for each.
+const mostYield = 3
 
 // saw takes in the turn of an image that a replica has, or none. trip is the round trip of the lane: the
 // reply took a half of it, and the next write takes the other half.
@@ -32,8 +36,16 @@ func (t *turns) saw(turn schema.Turn, self uint32, trip time.Duration, now time.
 	}
 }
 
-// held reports whether another replica has a turn.
-func (t *turns) held(now time.Time) bool { return now.Before(t.until) }
+// yields has the lane write nothing while others return the leases that an image shows: its own is returned.
+func (t *turns) yields(image *schema.Bucket, trip time.Duration, now time.Time) {
+	t.yield = now.Add(trip * time.Duration(min(image.Holders(), mostYield))) // rule: returns of others come before writes
+}
+
+// free returns when no other replica has a turn any more, nor returns a lease.
+func (t *turns) free() time.Time { return later(t.until, t.yield) }
+
+// held reports whether others come first.
+func (t *turns) held(now time.Time) bool { return now.Before(t.free()) }
 
 // ended takes in the end of a write, as an image of the item shows it.
 func (t *turns) ended(w *plan.Write, image *schema.Bucket, refused bool) {

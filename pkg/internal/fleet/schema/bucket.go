@@ -192,6 +192,17 @@ func (b *Bucket) LineOf(limit *Balance) Line {
 // Leased reports whether parts of the bucket are on lease.
 func (b *Bucket) Leased() bool { return len(b.Leases) > 0 }
 
+// Holders returns how many leases have parts.
+func (b *Bucket) Holders() int {
+	n := 0
+	for i := range b.Leases {
+		if b.Leases[i].Holds() {
+			n++
+		}
+	}
+	return n
+}
+
 // Lease returns the lease of a replica, or nil.
 func (b *Bucket) Lease(replica uint32) *Lease {
 	for i := range b.Leases {

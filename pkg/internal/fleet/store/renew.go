@@ -6,7 +6,6 @@ import (
 
 	"github.com/ratelimit/ratelimit/pkg/internal/fleet/awsdb"
 	"github.com/ratelimit/ratelimit/pkg/internal/fleet/engine"
-	"github.com/ratelimit/ratelimit/pkg/limiter"
 )
 
 // Renew gives the store a client of another history of its server. The server may have lost its last
@@ -53,11 +52,6 @@ func (s *Store) healed() {
 		h.stop()
 	}
 	s.renewing.Wait()
-}
-
-// changed notes that an item was changed beside the engine.
-func (s *Store) changed(ns string, of limiter.BucketKey, shard int) {
-	s.engine.Load().Changed(ns, of, shard)
 }
 
 // log returns the logger of the configuration, or one that writes nothing.
