@@ -48,7 +48,7 @@ func (l planner) guard(lift int64, now time.Time) int64 {
 
 const (
 	// leastLift is how far a limit is lifted at least, beside other replicas.
-	leastLift = 20 * time.Millisecond
+	leastLift = 40 * time.Millisecond
 	// liftHalves is the same in halves of a round trip, where that is longer.
 	liftHalves = 5
 	// liftPart bounds a lift: it costs at most one part in that many of the capacity.
