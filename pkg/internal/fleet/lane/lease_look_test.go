@@ -133,25 +133,26 @@ func TestTheLastLeaseIsReturnedBehindATurn(t *testing.T) {
 }
 
 // Where another replica asks for leases, a lane that has returned its own writes nothing while others return
-// theirs: a round trip for each, and at most three.
+// theirs: a round trip for each, at most three, and at most 250 ms.
 func TestWritesComeAfterReturnsOfOthers(t *testing.T) {
 	for name, tt := range map[string]struct {
 		asked  bool
 		others int
+		trip   time.Duration
 		held   time.Duration
 	}{
-		"the last lease": {true, 0, 0},
-		"one other":      {true, 1, 1},
-		"five others":    {true, 5, 3},
-		"nobody asks":    {false, 2, 0},
+		"the last lease": {true, 0, 20 * time.Millisecond, 0},
+		"one other":      {true, 1, 20 * time.Millisecond, 20 * time.Millisecond},
+		"five others":    {true, 5, 20 * time.Millisecond, 60 * time.Millisecond},
+		"far away":       {true, 5, 200 * time.Millisecond, schema.MaxHold},
+		"nobody asks":    {false, 2, 20 * time.Millisecond, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := newLessees(t)
 			l := s.grant("e")
 			*s.now = s.now.Add(100 * time.Millisecond)
-			const trip = 20 * time.Millisecond
 			for range 50 {
-				l.pace.Reply(trip)
+				l.pace.Reply(tt.trip)
 			}
 			image := *l.view.state
 			image.Serial++
@@ -174,12 +175,11 @@ func TestWritesComeAfterReturnsOfOthers(t *testing.T) {
 			if got := l.held.holder.State(); got != lease.None {
 				t.Fatalf("the lease is %v, want none", got)
 			}
-			trips := l.pace.RoundTrip() * tt.held
-			if tt.held > 0 && !l.turns.held(s.now.Add(trips-1)) {
-				t.Errorf("plain writes are sent before %v", trips)
+			if tt.held > 0 && !l.turns.held(s.now.Add(tt.held-1)) {
+				t.Errorf("plain writes are sent before %v", tt.held)
 			}
-			if l.turns.held(s.now.Add(trips)) {
-				t.Errorf("plain writes are held for more than %v", trips)
+			if l.turns.held(s.now.Add(tt.held)) {
+				t.Errorf("plain writes are held for more than %v", tt.held)
 			}
 		})
 	}

@@ -22,7 +22,8 @@ type turns struct {
 	yield time.Time      // nor before, for the leases that others return
 }
 
-// mostYield is for how many leases of others a lane writes nothing, a round trip for each.
+// mostYield is for how many leases of others a lane writes nothing, a round trip for each, and no longer
+// than for a turn.
 const mostYield = 3
 
 // saw takes in the turn of an image that a replica has, or none. trip is the round trip of the lane: the
@@ -38,7 +39,7 @@ func (t *turns) saw(turn schema.Turn, self uint32, trip time.Duration, now time.
 
 // yields has the lane write nothing while others return the leases that an image shows: its own is returned.
 func (t *turns) yields(image *schema.Bucket, trip time.Duration, now time.Time) {
-	t.yield = now.Add(trip * time.Duration(min(image.Holders(), mostYield))) // rule: returns of others come before writes
+	t.yield = now.Add(min(trip*time.Duration(min(image.Holders(), mostYield)), schema.MaxHold)) // rule: returns of others come before writes
 }
 
 // free returns when no other replica has a turn any more, nor returns a lease.
