@@ -222,6 +222,10 @@ profile: build ## Profile the program under load, and keep the profile that it i
 compare: ## Measure decisions of a fleet as users meet them, leases beside lease: none, and put the table and the chart into docs
 	@$(GO) test -tags bench -count=1 -timeout 20m -run '^TestCompare$$' ./pkg/internal/fleet/comparison
 
+.PHONY: zones
+zones: ## Copy the time zone database of Go into the program
+	@install -m 644 "$$($(GO) env GOROOT)/lib/time/zoneinfo.zip" pkg/limiter/zoneinfo.zip
+
 .PHONY: fuzz
 fuzz: ## Run every fuzz target for FUZZTIME (10s), or those of PKG only
 	@packages=$$($(GO) list $(PKG)); \

@@ -8,7 +8,6 @@ import (
 	"strings"
 	"sync/atomic"
 	"time"
-	_ "time/tzdata" // for machines without the IANA Time Zone Database, such as containers
 )
 
 // Calendar is how the windows of a limit follow one another: those of a quota, and those of a limit in
@@ -120,10 +119,7 @@ func (c Calendar) validateInFlight() error {
 
 // location returns the zone.
 func (c Calendar) location() (*time.Location, error) {
-	if c.Zone == "Local" { // another one on each machine
-		return nil, errZone(c.Zone)
-	}
-	l, err := time.LoadLocation(c.Zone)
+	l, err := loadZone(c.Zone)
 	if err != nil {
 		return nil, errZone(c.Zone)
 	}
