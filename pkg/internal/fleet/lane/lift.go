@@ -26,7 +26,7 @@ func (l planner) options(now time.Time) plan.Options {
 	if l.replicas(now) == 1 {
 		return o // the lane has the content of its own other writes
 	}
-	lift := max(leastLift, liftHalves*l.pace.RoundTrip()/2)
+	lift := max(leastLift, liftTrips*l.pace.RoundTrip())
 	o.Lift = lift.Milliseconds()
 	if full := l.shortest(); full > 0 {
 		o.Lift = min(o.Lift, full/liftPart)
@@ -48,9 +48,9 @@ func (l planner) guard(lift int64, now time.Time) int64 {
 
 const (
 	// leastLift is how far a limit is lifted at least, beside other replicas.
-	leastLift = 40 * time.Millisecond
-	// liftHalves is the same in halves of a round trip, where that is longer.
-	liftHalves = 5
+	leastLift = 20 * time.Millisecond
+	// liftTrips is the same in round trips, where that is longer.
+	liftTrips = 5
 	// liftPart bounds a lift: it costs at most one part in that many of the capacity.
 	liftPart = 20
 )

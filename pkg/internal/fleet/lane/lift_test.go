@@ -16,9 +16,9 @@ func TestALiftIsAPartOfTheRefill(t *testing.T) {
 		limits []limiter.Limit
 		want   int64 // ms
 	}{
-		"a second":                     {[]limiter.Limit{limiter.PerSecond("l", 1000)}, 40},
+		"a second":                     {[]limiter.Limit{limiter.PerSecond("l", 1000)}, 20},
 		"a tenth of a second":          {[]limiter.Limit{limiter.Custom("l", 100, 1000, time.Second)}, 5},
-		"ages":                         {[]limiter.Limit{slow}, 40},
+		"ages":                         {[]limiter.Limit{slow}, 20},
 		"a tenth of a second and ages": {[]limiter.Limit{limiter.Custom("l", 100, 1000, time.Second), slow}, 5},
 	} {
 		t.Run(name, func(t *testing.T) {

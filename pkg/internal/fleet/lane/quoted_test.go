@@ -12,7 +12,7 @@ import (
 // The pages of docs quote constants of lanes.
 func TestThePagesQuoteWhatIsTrue(t *testing.T) {
 	ms := func(d time.Duration) string { return fmt.Sprintf("%d ms", d.Milliseconds()) }
-	lift := fmt.Sprintf("max(%s, %.1f round trips)", ms(leastLift), liftHalves/2.0)
+	lift := fmt.Sprintf("max(%s, %d round trips)", ms(leastLift), liftTrips)
 	late := fmt.Sprintf("max(B/%d, T/2n)", lateShare)
 	pace := fmt.Sprintf("%s, half a round trip, or %.2f ms for each replica of the item", ms(Least), Each.Seconds()*1000)
 	for page, quotes := range map[string][]string{
