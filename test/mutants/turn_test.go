@@ -66,7 +66,7 @@ func turnRules() []mutant {
 				without: "if l.asks(reaps) && l.turner.turnDue(last && false, now) {",
 			},
 			{
-				name: "a return that is asked for is tried without a turn first", file: "lease_write.go", found: "TestTheLastLeaseIsReturnedBehindATurn",
+				name: "a return beside others is tried without a turn first", file: "lease_write.go", found: "TestTheLastLeaseIsReturnedBehindATurn",
 				without: "last = l.turner.turns.lost >= 0",
 			},
 			{

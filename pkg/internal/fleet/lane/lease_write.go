@@ -88,11 +88,10 @@ func (l lessee) ask(now time.Time, dead uint32, reaps bool) (message, bool) {
 	if len(l.queue) == 0 && h.holds() { // no call brings the time
 		v.advance(l.host.cfg.Clock.Correct(l.host.cfg.Clock.Steady(now)).UnixMilli())
 	}
-	// Each of the writes of those without a lease refuses the return. Those that had one write nothing for
-	// a while where another replica asks for it.
+	// Each of the writes of those without a lease refuses the return.
 	last := h.awaited(v.now, now, l.newer.limits != nil) && l.unleased(v.state, now)
-	if last && h.holder.Asked(v.now) {
-		last = l.turner.turns.lost > 0 // rule: a return that is asked for is tried without a turn first
+	if last && l.together() {
+		last = l.turner.turns.lost > 0 // rule: a return beside others is tried without a turn first
 	}
 	if l.asks(reaps) && l.turner.turnDue(last, now) { // rule: the last lease is returned behind a turn
 		return l.turner.turn(now, !reaps), true
@@ -134,6 +133,12 @@ func (l lessee) ask(now time.Time, dead uint32, reaps bool) (message, bool) {
 	l.pace.Sent(now)
 	h.asked = at
 	return l.sender.launch(m, now), true
+}
+
+// together reports whether another replica asks for all leases, and each holder sees that before those that
+// have returned theirs write again.
+func (l lessee) together() bool {
+	return l.held.holder != nil && l.held.holder.Asked(l.view.now) && mostYield*l.pace.RoundTrip() >= lookLeast
 }
 
 // asks reports whether a lease write is to be sent, as far as is known before it is planned.
@@ -261,7 +266,7 @@ func (m *leaseWrite) came(image *schema.Bucket, refused bool, now time.Time) {
 	}
 	l.sender.lane.sees(image, &m.copies, now)
 	l.turner.turns.ended(m.write, image, refused)
-	if m.lease != nil && m.lease.Kind == lease.Return && !refused && l.held.holder != nil && l.held.holder.Asked(l.view.now) {
+	if m.lease != nil && m.lease.Kind == lease.Return && !refused && l.together() {
 		l.turner.turns.yields(image, l.pace.RoundTrip(), now)
 	}
 	l.sender.counted(refused)
