@@ -93,9 +93,9 @@ func (a *Admin) schema() yamlcfg.Schema {
 		key("address", "a path, relative to the working directory, moves the socket; an address with a port is beside it", adminAddress(&a.Address)),
 		key("tls", "[TLS](#tls); required unless the address is a socket or loopback", yamlcfg.Confidential{Schema: a.TLS.schema()}),
 		key("tokens", "tokens by caller; an address with a port needs some, or `tls.client_ca`", yamlcfg.Confidential{Schema: yamlcfg.Dict[AdminToken]{Out: &tokens, What: "a token", Name: principalName, Item: func(t *AdminToken) yamlcfg.Schema {
-			return yamlcfg.Object{Needs: []string{"role", "hash"}, Keys: []yamlcfg.Key{key("role", "the role of the caller", adminRole(&t.Role)), key("hash", "the hash that `ratelimit token` prints", tokenHash(&t.Hash))}}
+			return yamlcfg.Object{Needs: []string{"role", "hash"}, Keys: []yamlcfg.Key{key("role", "role of the caller", adminRole(&t.Role)), key("hash", "hash that `ratelimit token` prints", tokenHash(&t.Hash))}}
 		}}}),
-		key("proxy", "a proxy that logs users in: [Behind an OIDC proxy](console.md#behind-an-oidc-proxy)", a.Proxy.schema()),
+		key("proxy", "[proxy](console.md#behind-an-oidc-proxy) that logs users in", a.Proxy.schema()),
 	).Then(func(n yamlcfg.Node, sound bool) {
 		for _, t := range tokens {
 			t.Value.Name = t.Name

@@ -33,10 +33,10 @@ func (p *AdminProxy) schema() yamlcfg.Schema {
 	return yamlcfg.Object{Title: "server.admin.proxy", Needs: []string{"certificate"}, Missing: "needs certificate: the DNS name or the URI in the client certificate of the proxy", Keys: []yamlcfg.Key{
 		key("certificate", "DNS name or URI of the proxy's client certificate, exactly; needs `tls.client_ca`", certificateName(&p.Certificate)),
 		key("header", "header with the user", proxyHeader(&p.Header)),
-		key("groups_header", "header with the groups of the user, with commas between them", proxyHeader(&p.GroupsHeader)),
-		key("role", "the role of users that `users` does not name, whatever their groups; without it they need a group", adminRole(&p.Role)),
-		key("users", "roles by the name of the user", yamlcfg.Dict[AdminRole]{Out: &users, What: "a user", Name: proxyUser, Item: adminRole}),
-		key("groups", "roles by group, for users that `users` does not name: the greatest of these and `role` counts", yamlcfg.Dict[AdminRole]{Out: &groups, What: "a group", Name: proxyGroup, Item: adminRole}),
+		key("groups_header", "header with the user's groups, separated by commas", proxyHeader(&p.GroupsHeader)),
+		key("role", "role of users outside `users`; without it they need a group", adminRole(&p.Role)),
+		key("users", "roles by user", yamlcfg.Dict[AdminRole]{Out: &users, What: "a user", Name: proxyUser, Item: adminRole}),
+		key("groups", "roles by group, for users outside `users`: the greatest of these and `role` counts", yamlcfg.Dict[AdminRole]{Out: &groups, What: "a group", Name: proxyGroup, Item: adminRole}),
 	}}.Then(func(n yamlcfg.Node, sound bool) {
 		p.Users, p.Groups = rolesByName(users), rolesByName(groups)
 		switch {

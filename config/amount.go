@@ -41,7 +41,7 @@ func amount(out *descriptor.ConsumeSpec, of use) yamlcfg.Schema {
 	all := []yamlcfg.Key{key("hits", "weight of a hit, three decimals: `consume: {tpm: {hits: 2.5}}`; also of `reserve` and `settle`", weight(&out.PerHit))}
 	if of == reserved {
 		example = "{hits: true, estimate: {min: 100, max: 4000}}"
-		all = append(all, key("estimate", "reserves by history without a number: `{hits: true, estimate: {min: 100, max: 4000}}`", estimate(&out.Estimate)))
+		all = append(all, key("estimate", "reserves [by history](llm-gateways.md#estimates) without a number", estimate(&out.Estimate)))
 	}
 	shape := yamlcfg.Shape{Enum: []any{"hits", "price"}}
 	if of != settled {

@@ -20,9 +20,9 @@ func (l *callLimit) schema() yamlcfg.Schema {
 	s, most := &l.spec, int64(-1)
 	const longest = 366 * day / time.Second
 	return yamlcfg.Object{Title: "limit", Needs: []string{"namespace", "max_value", "seconds"}, Missing: "needs namespace, max_value and seconds", Keys: []yamlcfg.Key{
-		key("namespace", "the domain of calls", yamlcfg.Name(&l.namespace)),
+		key("namespace", "domain of calls", yamlcfg.Name(&l.namespace)),
 		key("max_value", "hits in so many seconds; 0 denies everything", yamlcfg.Integer(&most, 0, limiter.MaxTokens)),
-		key("seconds", "the time in which an empty limit is full again", yamlcfg.Integer(&s.Seconds, 1, int64(longest))),
+		key("seconds", "time in which an empty limit is full again", yamlcfg.Integer(&s.Seconds, 1, int64(longest))),
 		key("name", "name in answers and metrics", orNothing{yamlcfg.Text(&s.Name)}),
 		key("id", "stands in metrics where there is no name", orNothing{yamlcfg.Literal(&s.ID)}),
 		key("conditions", "in CEL; all must be true", expressions(&s.Conditions)),

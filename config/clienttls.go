@@ -20,10 +20,10 @@ type ClientTLS struct {
 
 func (t *ClientTLS) schema(path, of string) yamlcfg.Schema {
 	return yamlcfg.Object{Title: path, Keys: []yamlcfg.Key{
-		key("ca", "authorities of "+of+", in place of those of the system", yamlcfg.Name(&t.CA)),
+		key("ca", "authorities of "+of, yamlcfg.Name(&t.CA)),
 		key("cert", "certificate of this service", yamlcfg.Name(&t.Cert)),
 		key("key", "its private key", yamlcfg.Name(&t.Key)),
-		key("name", "name in the certificate of "+of+", in place of the host of `address`", yamlcfg.Name(&t.Name)),
+		key("name", "name in the certificate of "+of, yamlcfg.Name(&t.Name)),
 	}}.Then(func(n yamlcfg.Node, _ bool) {
 		if (t.Cert == "") != (t.Key == "") {
 			n.Failf("needs both cert and key, or neither")

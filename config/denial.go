@@ -13,7 +13,7 @@ func denial(out **descriptor.Denial) yamlcfg.Schema {
 	var yes bool
 	return yamlcfg.Either{
 		Mapping: yamlcfg.Object{Title: "deny", Keys: []yamlcfg.Key{
-			key("status", "status over `/json`, and in the metadata for Envoy: [Deny and exempt](#deny-and-exempt)", yamlcfg.Integer(&d.Status, 400, 599)),
+			key("status", "status over `/json`, and in the metadata for Envoy", yamlcfg.Integer(&d.Status, 400, 599)),
 			key("body", "body of the denial, plain text of at most 4,096 bytes", bodyText(&d.Body)),
 		}}.Then(func(yamlcfg.Node, bool) { *out = &d }),
 		Other: yamlcfg.Scalar{Of: *yamlcfg.Bool(&yes).Shape(), Read: func(n yamlcfg.Node) {
@@ -43,7 +43,7 @@ func bodyText(out *string) yamlcfg.Schema {
 func body(out *descriptor.Body) yamlcfg.Schema {
 	return yamlcfg.Either{
 		Mapping: yamlcfg.Object{Title: "body", Needs: []string{"text"}, Missing: `needs text, such as {text: "Slow down."}`, Keys: []yamlcfg.Key{
-			key("text", "the body, at most 4,096 bytes", bodyText(&out.Text)),
+			key("text", "body, at most 4,096 bytes", bodyText(&out.Text)),
 			key("type", "its content type", yamlcfg.Name(&out.Type)),
 		}}.Then(func(n yamlcfg.Node, _ bool) {
 			out.Form = descriptor.BodyText

@@ -24,12 +24,12 @@ func (dom *domain) schema() yamlcfg.Schema {
 	var rules []rule
 	allow, deny := false, true
 	return yamlcfg.Object{Title: "domain", Needs: []string{"domain"}, Missing: needsDomain, Keys: []yamlcfg.Key{
-		key("domain", "the domain of the gateway's filter", yamlcfg.Name(&spec.Domain)),
-		key("namespace", "the tenant of buckets, entities and limits; namespaces share nothing", yamlcfg.Name(&spec.Namespace)),
+		key("domain", "domain of the gateway's filter", yamlcfg.Name(&spec.Domain)),
+		key("namespace", "tenant of buckets, entities and limits; namespaces share nothing", yamlcfg.Name(&spec.Namespace)),
 		key("unmatched", "for its descriptors without a rule", yamlcfg.OneOf(&dom.deny, yamlcfg.As("allow", &allow), yamlcfg.As("deny", &deny))),
-		key("body", "body of its denials: [Bodies of denials](#bodies-of-denials)", body(&spec.Body)),
+		key("body", "[body](#bodies-of-denials) of its denials", body(&spec.Body)),
 		key("resources", "[lists of resources](#lists-of-resources), for rules without their own", listed(&spec.Resources)),
-		key("rules", "the rules, in order", yamlcfg.List[rule]{Out: &rules, Item: (*rule).schema}),
+		key("rules", "rules, in order", yamlcfg.List[rule]{Out: &rules, Item: (*rule).schema}),
 	}}.Then(func(n yamlcfg.Node, _ bool) {
 		spec.Path, dom.at, dom.says = n.Path(), n.Find(n.Below("domain")), rules != nil
 		dom.body = n.Has("body")
@@ -44,7 +44,7 @@ const needsDomain = "needs domain, the name that the gateway's rate limit filter
 // envoyFile is a file of envoyproxy/ratelimit: a domain and its descriptors.
 func (dom *domain) envoyFile() yamlcfg.Schema {
 	return yamlcfg.Object{Title: "file", Needs: []string{"domain"}, Missing: needsDomain, Keys: []yamlcfg.Key{
-		key("domain", "the domain of the gateway's filter", yamlcfg.Name(&dom.spec.Domain)),
+		key("domain", "domain of the gateway's filter", yamlcfg.Name(&dom.spec.Domain)),
 		key("descriptors", "its descriptors", tree(&dom.spec.Tree, maxTree)),
 	}}.Then(func(n yamlcfg.Node, _ bool) {
 		dom.spec.Path, dom.at, dom.says = n.Path(), n.Find(n.Below("domain")), dom.spec.Tree != nil

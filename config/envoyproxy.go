@@ -20,20 +20,18 @@ type Envoyproxy struct {
 }
 
 func (e *Envoyproxy) schema() yamlcfg.Schema {
-	own := func(out *string, text, fallback string) yamlcfg.Key {
-		return key(text, "name of the header; `"+fallback+"` in that service", headerName(out))
-	}
 	h := &e.Headers
 	named := yamlcfg.Object{Title: "envoyproxy.headers", Keys: []yamlcfg.Key{
-		own(&h.Limit, "limit", "RateLimit-Limit"), own(&h.Remaining, "remaining", "RateLimit-Remaining"), own(&h.Reset, "reset", "RateLimit-Reset"),
+		key("limit", "name of the header", headerName(&h.Limit)), key("remaining", "name of the header", headerName(&h.Remaining)),
+		key("reset", "name of the header", headerName(&h.Reset)),
 	}}.Then(func(yamlcfg.Node, bool) { h.SetDefaults() })
 	return keys(
-		key("headers", "headers for such files: `none`; `ratelimit`, those of that service; a mapping with their names; `own`, those of `headers`", yamlcfg.Either{Mapping: named, Other: e.words()}),
-		key("metadata", "dynamic metadata of answers: `own`, as of rules; `none`; `rules`, the entries and the `metadata` of the rules, as that service sends them", yamlcfg.OneOf(&e.Metadata,
+		key("headers", "headers for such files: `ratelimit`, those of that service; a mapping with their names; `own`, those of `headers`", yamlcfg.Either{Mapping: named, Other: e.words()}),
+		key("metadata", "dynamic metadata of answers: `own`, as of rules; `rules`, the entries and `metadata` of the rules, as that service sends them", yamlcfg.OneOf(&e.Metadata,
 			yamlcfg.As("own", rls.OwnMetadata), yamlcfg.As("none", rls.NoMetadata), yamlcfg.As("rules", rls.RulesMetadata))),
 		key("shadow_mode", "admits all calls; statuses have the codes of enforced limits", yamlcfg.Bool(&e.Shadow)),
 		key("quota_mode", "each descriptor is one of `quota_mode`; one without a limit is not over", yamlcfg.Bool(&e.Quota)),
-		key("near_limit", "the part of a limit from which hits count as near it, in metrics", yamlcfg.Thousandths(&e.Near, 1, 1000)),
+		key("near_limit", "part of a limit from which hits count as near it, in metrics", yamlcfg.Thousandths(&e.Near, 1, 1000)),
 		key("needs_domain", "`/healthcheck` and the health of `ratelimit` over gRPC fail while no domain is in force", yamlcfg.Bool(&e.NeedsDomain)),
 		key("merge_domains", "files with the same domain are one list of descriptors", yamlcfg.Bool(&e.MergeDomains)),
 	)

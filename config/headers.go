@@ -51,9 +51,9 @@ func (h *Headers) group() yamlcfg.Schema {
 
 // openAI is the group {openai: {requests: …, tokens: …}}.
 func (h *Headers) openAI(at *string) yamlcfg.Schema {
-	return yamlcfg.Object{Title: "headers", Keys: []yamlcfg.Key{key("openai", "the headers of OpenAI, as `{openai: {requests: rpm, tokens: tpm}}`", keys(
-		key("requests", "the limit of the `-requests` headers", limitName(&h.OpenAI.Requests)),
-		key("tokens", "the limit of the `-tokens` headers", limitName(&h.OpenAI.Tokens)),
+	return yamlcfg.Object{Title: "headers", Keys: []yamlcfg.Key{key("openai", "[headers of OpenAI](headers.md#openai)", keys(
+		key("requests", "limit of the `-requests` headers", limitName(&h.OpenAI.Requests)),
+		key("tokens", "limit of the `-tokens` headers", limitName(&h.OpenAI.Tokens)),
 	))}}.Then(func(n yamlcfg.Node, sound bool) {
 		given := n.Given("openai")
 		switch {

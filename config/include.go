@@ -33,8 +33,8 @@ func (i *include) schema() yamlcfg.Schema {
 		}
 	}}
 	return yamlcfg.Object{Title: "include", Needs: []string{"path"}, Missing: "needs path, a file, a pattern or a directory", Keys: []yamlcfg.Key{
-		key("path", "a file, pattern or directory, relative to this file", path), key("overdraw", "[charges](#charges-of-such-files) in files of envoyproxy/ratelimit", overdraw(&i.overdraw)),
-		key("all_files", "reads the files of a directory whatever their names end in", yamlcfg.Bool(&i.all)),
+		key("path", "file, pattern or directory, relative to this file", path), key("overdraw", "[charges](#charges-of-such-files) in files of envoyproxy/ratelimit", overdraw(&i.overdraw)),
+		key("all_files", "reads files of a directory with any name", yamlcfg.Bool(&i.all)),
 	}}
 }
 

@@ -37,15 +37,15 @@ type entity struct {
 
 func (s *levels) schema() yamlcfg.Schema {
 	return keys(
-		key("system", "for everything without limits of its own", s.system.schema()),
+		key("system", "for everything without own limits", s.system.schema()),
 		key("resources", "by resource", yamlcfg.Dict[level]{Out: &s.resources, What: "a resource", Item: (*level).schema}),
-		key("entities", "entities, by their names in rules, and [kinds of them](#kinds-and-plans), such as `user/*`", yamlcfg.Dict[entity]{Out: &s.entities, What: "an entity", Item: (*entity).schema}),
+		key("entities", "entities and [kinds](#kinds-and-plans) of them, such as `user/*`", yamlcfg.Dict[entity]{Out: &s.entities, What: "an entity", Item: (*entity).schema}),
 	)
 }
 
 func (e *entity) schema() yamlcfg.Schema {
 	return yamlcfg.Object{Title: "entity", Keys: []yamlcfg.Key{
-		key("parent", "the entity above; the file need not have it", yamlcfg.Name(&e.parent)),
+		key("parent", "entity above; the file need not have it", yamlcfg.Name(&e.parent)),
 		key("cascade", "its parent consumes the same", yamlcfg.Bool(&e.cascade)),
 		key("plan", "a name under `plans`: [its limits](#kinds-and-plans)", yamlcfg.Name(&e.plan)),
 		key("limits", "by resource; `_default_` is every other one", yamlcfg.Dict[level]{Out: &e.limits, What: "a resource", Item: (*level).schema}),

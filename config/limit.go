@@ -86,9 +86,9 @@ func limit(out *namedLimit, budgets bool) yamlcfg.Schema {
 	var q quota
 	var burst, debt int64 = 0, -1
 	return yamlcfg.Either{Other: rate(l), Mapping: yamlcfg.Object{Title: "limit", OneOf: []string{"rate", "quota", "in_flight"}, Missing: "needs rate, such as {rate: 100/minute, burst: 200}, quota or in_flight", Keys: slices.Concat([]yamlcfg.Key{
-		key("rate", "tokens and period, or `unlimited`; `rpm: 600/minute` is short for `rpm: {rate: 600/minute}`", rate(l)),
+		key("rate", "tokens and period, or `unlimited`; the short form is `rpm: 600/minute`", rate(l)),
 	}, q.keys(), []yamlcfg.Key{
-		key("burst", "the capacity", yamlcfg.Tokens(&burst, 1, limiter.MaxTokens)),
+		key("burst", "capacity", yamlcfg.Tokens(&burst, 1, limiter.MaxTokens)),
 		key("max_debt", "how far below zero a charge may go", yamlcfg.Tokens(&debt, 0, limiter.MaxTokens)),
 		key("budget", "[amounts of usage](#budgets) with events; under `limits` only, not for `unlimited`", budget(out, budgets)),
 	})}.Then(func(n yamlcfg.Node, sound bool) {
@@ -143,7 +143,7 @@ func budget(out *namedLimit, allowed bool) yamlcfg.Schema {
 		key("hour", "tokens in each hour of UTC, for each entity and resource", yamlcfg.Tokens(&tokens[limiter.UsageHour], 1, limiter.MaxTokens)),
 		key("day", "in each day", yamlcfg.Tokens(&tokens[limiter.UsageDay], 1, limiter.MaxTokens)),
 		key("month", "in each month", yamlcfg.Tokens(&tokens[limiter.UsageMonth], 1, limiter.MaxTokens)),
-		key("deny", "denies above the budget: each window is a [quota](#quotas-by-the-calendar) beside the limit, named as `usd.month`", yamlcfg.Bool(&out.denies)),
+		key("deny", "[denies](#quotas-by-the-calendar) above the budget, by a quota for each window", yamlcfg.Bool(&out.denies)),
 	}, OneOf: []string{"hour", "day", "month"}, Missing: "needs hour, day or month, such as {month: 50_000_000}"}.Then(
 		func(yamlcfg.Node, bool) {
 			for _, w := range limiter.UsageWindows() {

@@ -111,7 +111,7 @@ func (h *HTTP) schema() yamlcfg.Schema {
 // schema is a certificate and its key, or neither.
 func (t *TLS) schema() yamlcfg.Schema {
 	return yamlcfg.Object{Title: "tls", Needs: []string{"cert", "key"}, Keys: []yamlcfg.Key{
-		key("cert", "the certificate and its chain", yamlcfg.Name(&t.Cert)), key("key", "its private key", yamlcfg.Name(&t.Key)), key("client_ca", "authorities; clients must show a certificate of one", yamlcfg.Name(&t.ClientCA)),
+		key("cert", "certificate and its chain", yamlcfg.Name(&t.Cert)), key("key", "its private key", yamlcfg.Name(&t.Key)), key("client_ca", "authorities; clients must show a certificate of one", yamlcfg.Name(&t.ClientCA)),
 		key("client_name", "DNS name that the certificate of a client must have; with `client_ca`", yamlcfg.Name(&t.ClientName)),
 	}}.Then(func(n yamlcfg.Node, _ bool) {
 		switch {

@@ -16,7 +16,7 @@ type Mirror struct {
 func (m *Mirror) schema() yamlcfg.Schema {
 	mapping := yamlcfg.Object{Title: "mirror", Needs: []string{"address"}, Keys: []yamlcfg.Key{
 		key("address", "where the other service answers gRPC", yamlcfg.Address(&m.Address)),
-		key("timeout", "how long a call of it may take; callers do not wait", yamlcfg.Duration(&m.Timeout, time.Millisecond, time.Minute)),
+		key("timeout", "longest time of a call of it; callers do not wait", yamlcfg.Duration(&m.Timeout, time.Millisecond, time.Minute)),
 		key("tls", "TLS to the other service", yamlcfg.Confidential{Schema: m.TLS.schema("mirror.tls", "the other service")}),
 	}}.Then(func(n yamlcfg.Node, _ bool) {
 		if n.Given("tls") {

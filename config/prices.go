@@ -23,7 +23,7 @@ type priceOf struct {
 func priceKinds() []string { return []string{"input", "cached", "output"} }
 
 func (p *price) schema() yamlcfg.Schema {
-	docs := []string{"dollars for a million tokens of the question, three decimals", "the same for those from a cache", "the same for those of the answer"}
+	docs := []string{"dollars for a million tokens of the question, three decimals", "the same for cached tokens", "the same for the answer"}
 	p.kinds = make([]priceOf, len(docs))
 	keys := make([]yamlcfg.Key, len(docs))
 	for i, kind := range priceKinds() {

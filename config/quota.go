@@ -23,8 +23,8 @@ func (q *quota) keys() []yamlcfg.Key {
 		key("resets", "when a quota starts anew", yamlcfg.OneOf(&q.resets, yamlcfg.As("calendar", true))),
 		key("zone", "time zone of a quota, such as `Europe/Berlin`", yamlcfg.Name(&q.zone)),
 		key("first_day", "first day of a quota's week, `monday` to `sunday`, or of its month, 1 to 31; shorter months begin on their last day", yamlcfg.Literal(&q.first)),
-		key("in_flight", "requests that may be [in flight](#requests-in-flight) at a time, in place of `rate`", yamlcfg.Integer(&q.inFlight, 1, limiter.MaxTokens)),
-		key("max_time", "longest time of a request in flight, in whole seconds: without an end, its place comes back by itself, after up to twice that time", yamlcfg.Duration(&q.maxTime, limiter.MinInFlight, limiter.MaxInFlight)),
+		key("in_flight", "most requests [in flight](#requests-in-flight), in place of `rate`", yamlcfg.Integer(&q.inFlight, 1, limiter.MaxTokens)),
+		key("max_time", "longest time of a request [in flight](#requests-in-flight), in whole seconds", yamlcfg.Duration(&q.maxTime, limiter.MinInFlight, limiter.MaxInFlight)),
 	}
 }
 

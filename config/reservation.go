@@ -37,7 +37,7 @@ func reservation(ttl *time.Duration, sealing *[]sealingKey) yamlcfg.Schema {
 
 func (k *sealingKey) schema() yamlcfg.Schema {
 	form := yamlcfg.Either{
-		Mapping: yamlcfg.Object{Title: "key", Needs: []string{"file"}, Missing: "needs file, which has the key", Keys: []yamlcfg.Key{key("file", "a file with the key, in place of the key itself, relative to this file; read again with the configuration", yamlcfg.Name(&k.file))}},
+		Mapping: yamlcfg.Object{Title: "key", Needs: []string{"file"}, Missing: "needs file, which has the key", Keys: []yamlcfg.Key{key("file", "file with the key, relative to this file; read again with the configuration", yamlcfg.Name(&k.file))}},
 		Other:   yamlcfg.Name(&k.text),
 	}
 	return yamlcfg.Scalar{Of: *form.Shape(), Read: func(n yamlcfg.Node) {

@@ -23,21 +23,21 @@ type rule struct {
 func (r *rule) schema() yamlcfg.Schema {
 	return yamlcfg.Object{Title: "rule", Needs: []string{"match"}, Keys: slices.Concat([]yamlcfg.Key{
 		key("name", "name in metrics, logs and answers", yamlcfg.Name(&r.spec.Name)),
-		key("match", "a [pattern](#how-a-call-is-decided) for each key", yamlcfg.Dict[descriptor.MatchSpec]{Out: &r.match, What: "a descriptor's entry", Item: match}),
+		key("match", "[pattern](#how-a-call-is-decided) for each key", yamlcfg.Dict[descriptor.MatchSpec]{Out: &r.match, What: "a descriptor's entry", Item: match}),
 	}, r.flat.keys(), []yamlcfg.Key{
 		key("takes", "several buckets, all or nothing, each with `entity`, `resource`, `resources`, `parent`, `limits`, `consume`, `reserve`", yamlcfg.List[take]{Out: &r.takes, Item: (*take).schema}),
-		key("unlimited", "admits the descriptor, takes nothing; others of the call are still decided: see `exempt`", yamlcfg.Bool(&r.spec.Unlimited)),
-		key("exempt", "`call`: admits the whole call, whatever its other descriptors say, and takes nothing of it", yamlcfg.OneOf(&r.spec.Exempt, yamlcfg.As("call", true))),
-		key("deny", "denies the descriptor, and so the call: `true`, or an object", denial(&r.spec.Deny)),
+		key("unlimited", "admits the descriptor, takes nothing; others of the call are still decided", yamlcfg.Bool(&r.spec.Unlimited)),
+		key("exempt", "admits the [whole call](#deny-and-exempt), and takes nothing of it", yamlcfg.OneOf(&r.spec.Exempt, yamlcfg.As("call", true))),
+		key("deny", "[denies](#deny-and-exempt) each call with the descriptor", denial(&r.spec.Deny)),
 		key("overdraw", "an explicit number of hits above 0 is a charge, taken whatever is left; 0 peeks", yamlcfg.Bool(&r.spec.Overdraw)),
-		key("settle", "settles the reservation of the entry `reservation_id`, once; the descriptor needs a number", amounts(&r.settle, settled)),
-		key("end", "ends the request of the entry `reservation_id`: what it has [in flight](#requests-in-flight) is given back, and other reserved amounts stay", yamlcfg.Bool(&r.spec.End)),
-		key("override", "the limit that Envoy's `limit` of a descriptor replaces", limitName(&r.spec.Override)),
+		key("settle", "[settles](llm-gateways.md#reserve-and-settle-by-id) the reservation of the entry `reservation_id`", amounts(&r.settle, settled)),
+		key("end", "ends the request of the entry `reservation_id`: frees its places [in flight](#requests-in-flight), other reserved amounts stay", yamlcfg.Bool(&r.spec.End)),
+		key("override", "limit that Envoy's `limit` of a descriptor replaces", limitName(&r.spec.Override)),
 		key("mode", "`shadow`: own buckets, no denials, no usage, reports would-be denials; the search for a rule goes on", yamlcfg.OneOf(&r.spec.Shadow, yamlcfg.As("enforce", false), yamlcfg.As("shadow", true))),
-		key("on_unavailable", "the answer while the store is unavailable", policy(&r.spec.OnUnavailable)),
+		key("on_unavailable", "answer while the store is unavailable", policy(&r.spec.OnUnavailable)),
 		key("local", "settings of `local`", local(&r.spec.LocalShare)),
-		key("stored", "`expected` allows the rule to consume limits that only the store has", yamlcfg.OneOf(&r.spec.Stored, yamlcfg.As("expected", true))),
-		key("lease", "[token leases](#token-leases) of a fleet, for the rule's buckets and their parents'; `embedded` leases nothing", lease(&r.spec.Lease)),
+		key("stored", "allows limits that only the store has", yamlcfg.OneOf(&r.spec.Stored, yamlcfg.As("expected", true))),
+		key("lease", "[token leases](#token-leases) of the rule's buckets and their parents; `embedded` leases nothing", lease(&r.spec.Lease)),
 	})}.Then(func(n yamlcfg.Node, sound bool) {
 		before := n.Failures()
 		r.finish(n)
@@ -77,7 +77,7 @@ func (r *rule) finish(n yamlcfg.Node) {
 
 // match is a pattern for a value: one of a set, or {set: …}.
 func match(out *descriptor.MatchSpec) yamlcfg.Schema {
-	return pattern(out, key("set", "a name under [`sets`](#settings)", yamlcfg.Name(&out.Set)))
+	return pattern(out, key("set", "name under [`sets`](#settings)", yamlcfg.Name(&out.Set)))
 }
 
 // set is a pattern that has a name.

@@ -63,12 +63,12 @@ func (s *Server) schema() yamlcfg.Schema {
 	return keys(
 		key("grpc", "the Rate Limit Service", s.GRPC.schema()),
 		key("http", "`/json`, `/v1/explain`, `/metrics`, `/healthz`, `/readyz`: [The HTTP side](#the-http-side)", s.HTTP.schema()),
-		key("metrics", "a listener for metrics alone, beside `/metrics` of HTTP", s.Metrics.schema()),
-		key("statsd", "a StatsD server that gets the [metrics of envoyproxy/ratelimit](metrics.md#names-of-envoyproxyratelimit)", s.Statsd.schema()),
-		key("debug", "a listener for `/rlconfig`, the limits in force, and `/stats`", yamlcfg.Object{Title: "server.debug", Needs: []string{"address"}, Keys: []yamlcfg.Key{
+		key("metrics", "listener for metrics alone, beside `/metrics` of HTTP", s.Metrics.schema()),
+		key("statsd", "StatsD server that gets the [metrics of envoyproxy/ratelimit](metrics.md#names-of-envoyproxyratelimit)", s.Statsd.schema()),
+		key("debug", "listener for `/rlconfig`, the limits in force, and `/stats`", yamlcfg.Object{Title: "server.debug", Needs: []string{"address"}, Keys: []yamlcfg.Key{
 			key("address", "as of gRPC", yamlcfg.Address(&s.Debug.Address)),
 		}}),
-		key("admin", "backup, restore, changes of state: [Administration](#administration)", s.Admin.schema()),
+		key("admin", "[backup, restore, changes of state](#administration)", s.Admin.schema()),
 	)
 }
 

@@ -30,7 +30,7 @@ func (s *Statsd) schema() yamlcfg.Schema {
 	var tags []yamlcfg.Entry[string]
 	return yamlcfg.Object{Title: "server.statsd", Needs: []string{"address"}, Keys: []yamlcfg.Key{
 		key("address", "of the server", yamlcfg.Address(&s.Address)),
-		key("protocol", "how metrics are sent; `dogstatsd` is UDP with tags of Datadog's form", yamlcfg.Enum(&s.Protocol, StatsdTCP, StatsdUDP, DogStatsd)),
+		key("protocol", "`dogstatsd` is UDP with tags of Datadog's form", yamlcfg.Enum(&s.Protocol, StatsdTCP, StatsdUDP, DogStatsd)),
 		key("interval", "from one sending to the next", yamlcfg.Duration(&s.Interval, 100*time.Millisecond, time.Hour)),
 		key("tags", "of all metrics", yamlcfg.Dict[string]{Out: &tags, What: "a tag", Item: yamlcfg.Literal}),
 	}}.Then(func(n yamlcfg.Node, _ bool) {

@@ -38,13 +38,13 @@ type Embedded struct {
 
 func (s *Store) schema() yamlcfg.Schema {
 	return keys(
-		key("type", "in the program, or a table of a fleet: [on DynamoDB](#a-fleet-on-dynamodb), or [on Valkey or Redis](valkey.md)", yamlcfg.Enum(&s.Type, StoreEmbedded, StoreDynamoDB, StoreValkey)),
+		key("type", "in the program, or for a fleet [on DynamoDB](#a-fleet-on-dynamodb) or [on Valkey or Redis](valkey.md)", yamlcfg.Enum(&s.Type, StoreEmbedded, StoreDynamoDB, StoreValkey)),
 		key("embedded", "the embedded store", keys(
 			key("data", "[directory](#a-data-directory) for buckets, stored limits, entities, audit and usage, relative to the working directory; `\"\"` = memory only", yamlcfg.Text(&s.Embedded.Data)),
-			key("max_buckets", "a full bucket counts as none; beyond it new keys [share buckets](#memory). With another store, of those under `local`", yamlcfg.Integer(&s.Embedded.MaxBuckets, 1, 1_000_000_000)),
+			key("max_buckets", "a full bucket counts as none; beyond it new keys [share buckets](#memory). With another store it bounds buckets of `local`", yamlcfg.Integer(&s.Embedded.MaxBuckets, 1, 1_000_000_000)),
 		)),
 		key("dynamodb", "the DynamoDB store", s.DynamoDB.schema()),
-		key("valkey", "the [store on a Valkey or Redis server](valkey.md); no problem repeats a value of it", yamlcfg.Confidential{Schema: s.Valkey.schema()}),
+		key("valkey", "[store on a Valkey or Redis server](valkey.md)", yamlcfg.Confidential{Schema: s.Valkey.schema()}),
 	)
 }
 
@@ -116,7 +116,7 @@ func (c *DynamoDB) schema() yamlcfg.Schema {
 		key("table", "the table", yamlcfg.Text(&c.Table)),
 		key("region", "`\"\"` = of the environment", yamlcfg.Text(&c.Region)),
 		key("endpoint", "`\"\"` = of the region", yamlcfg.Text(&c.Endpoint)),
-		key("create_table", "creates a missing table, only at an endpoint on this machine, at a private address or at a name without a domain", yamlcfg.Bool(&c.CreateTable)),
+		key("create_table", "creates a missing table, only at an endpoint on this machine, a private address or a name without a domain", yamlcfg.Bool(&c.CreateTable)),
 		key("max_clock_offset", "largest offset of a reply's date that is [trusted](#a-fleet-on-dynamodb); AWS accepts no call beyond the default", yamlcfg.Duration(&c.MaxClockOffset, time.Second, 24*time.Hour)),
 	).Then(func(n yamlcfg.Node, _ bool) {
 		for _, f := range c.faults() {

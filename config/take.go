@@ -25,9 +25,9 @@ func (t *take) keys() []yamlcfg.Key {
 		key("resource", "template of the use", yamlcfg.Name(&t.spec.Resource)),
 		key("resources", "[values](#lists-of-resources) that `resource` may have", listed(&t.spec.Resources)),
 		key("parent", "templates of the parents, nearest first; absent keys leave one out", yamlcfg.Names(&t.spec.Parents)),
-		key("limits", "the bucket's own limits: a plan (template) or limits. Such buckets are separate: a plan's are shared by its rules, others belong to the rule, by its name", planOrLimits(&t.spec)),
+		key("limits", "a plan (template) or own limits, in separate buckets: a plan's are shared by its rules, others belong to the rule, by its name", planOrLimits(&t.spec)),
 		key("consume", "amount for each limit: three decimals, or the number of the call. 0 needs one token and takes none", amounts(&t.consume, consumed)),
-		key("reserve", "amounts to settle later: [LLM gateways](llm-gateways.md)", amounts(&t.reserve, reserved)),
+		key("reserve", "amounts to [settle later](llm-gateways.md#reserve-and-settle-by-id)", amounts(&t.reserve, reserved)),
 	}
 }
 

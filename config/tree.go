@@ -27,16 +27,16 @@ func branch(out *descriptor.TreeSpec, levels int) yamlcfg.Schema {
 	}
 	return yamlcfg.Object{Title: "descriptor", Needs: []string{"key"}, Keys: []yamlcfg.Key{
 		key("key", "key of an entry", text(&out.Key)),
-		key("value", "its value; `*` is any run of bytes; with nothing behind it there is none", orNothing{yamlcfg.Literal(&out.Value)}),
-		key("rate_limit", "the limit, if this is the last entry; with nothing behind it there is none", orNothing{treeLimit(&out.Limit)}),
+		key("value", "its value; `*` is any run of bytes", orNothing{yamlcfg.Literal(&out.Value)}),
+		key("rate_limit", "limit, if this is the last entry", orNothing{treeLimit(&out.Limit)}),
 		key("name", "no effect, with a warning", without("the name of a limit stands under rate_limit")),
 		key("shadow_mode", "no denials, no usage, reports would-be denials", yamlcfg.Bool(&out.Shadow)),
 		key("quota_mode", "reports an excess; denies if all descriptors of the call with `quota_mode` are over, or one without", yamlcfg.Bool(&out.Quota)),
 		key("share_threshold", "all values of the `*` share one bucket", yamlcfg.Bool(&out.ShareThreshold)),
-		key("detailed_metric", "no effect, with a warning: values never become names of metrics", without("metrics have the names of rules, never values of descriptors")),
+		key("detailed_metric", "no effect, with a warning", without("metrics have the names of rules, never values of descriptors")),
 		key("value_to_metric", "no effect, with a warning", without("metrics have the names of rules, never values of descriptors")),
 		key("metadata", "dynamic metadata of answers, with `envoyproxy.metadata: rules`", treeMetadata(&out.Metadata)),
-		key("descriptors", "the next entry", tree(&out.Children, levels-1)),
+		key("descriptors", "next entry", tree(&out.Children, levels-1)),
 	}}.Then(func(n yamlcfg.Node, sound bool) {
 		out.Path = n.Path()
 		if strings.Contains(out.Key, "*") {

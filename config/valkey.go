@@ -86,18 +86,18 @@ func (c *Valkey) faults() []fault {
 func (c *Valkey) schema() yamlcfg.Schema {
 	return keys(
 		key("addresses", "of the server, or of servers of [a cluster](valkey.md#a-cluster); with `master`, of sentinels", yamlcfg.List[string]{Out: &c.Addresses, Item: yamlcfg.Address}),
-		key("master", "name that sentinels have for the server; `\"\"` = `addresses` are of the server", yamlcfg.Text(&c.Master)),
+		key("master", "name that sentinels have for the server; `\"\"` = no sentinels", yamlcfg.Text(&c.Master)),
 		key("database", "number of the database", yamlcfg.Integer(&c.Database, 0, 1023)),
 		key("table", "the table: its keys begin with `{table}:`", yamlcfg.Text(&c.Table)),
 		key("create", "creates a missing table at the start; without it `ratelimit valkey create` does", yamlcfg.Bool(&c.Create)),
-		key("on_loss", "after the server has lost the table: `refuse` is unavailable until there is one, `recreate` makes a new one without stored limits", yamlcfg.Enum(&c.OnLoss, LossRefuse, LossRecreate)),
-		key("durability", "`replica`: changes of limits and other exact writes wait for a replica, takes do not; [what it is good for](valkey.md#what-a-failover-costs)", yamlcfg.Enum(&c.Durability, DurableServer, DurableReplica)),
-		key("usage", "counts usage by hour, day and month with each decision; [its cost](valkey.md#memory)", yamlcfg.Bool(&c.Usage)),
-		key("username", "user of the server; `\"\"` = the user `default`", yamlcfg.Text(&c.Username)),
-		key("password_file", "file with the password, read for each connection; `\"\"` = the variable `RATELIMIT_VALKEY_PASSWORD`, if it is set", yamlcfg.Text(&c.PasswordFile)),
+		key("on_loss", "where the server has lost the table: `refuse` is unavailable until one exists, `recreate` makes one without stored limits", yamlcfg.Enum(&c.OnLoss, LossRefuse, LossRecreate)),
+		key("durability", "`replica`: changes of limits and other exact writes wait for a replica, [takes do not](valkey.md#what-a-failover-costs)", yamlcfg.Enum(&c.Durability, DurableServer, DurableReplica)),
+		key("usage", "counts [usage](valkey.md#memory) with each decision", yamlcfg.Bool(&c.Usage)),
+		key("username", "user of the server; `\"\"` = `default`", yamlcfg.Text(&c.Username)),
+		key("password_file", "file with the password, read for each connection; `\"\"` = the variable `RATELIMIT_VALKEY_PASSWORD`", yamlcfg.Text(&c.PasswordFile)),
 		key("sentinel_username", "user of sentinels", yamlcfg.Text(&c.SentinelUsername)),
 		key("sentinel_password_file", "file with its password, read for each connection", yamlcfg.Text(&c.SentinelPasswordFile)),
-		key("tls", "TLS to the server and to sentinels; `{}` = with the authorities of the system", c.TLS.schema("store.valkey.tls", "the server")),
+		key("tls", "TLS to the server and sentinels; `{}` = with the authorities of the system", c.TLS.schema("store.valkey.tls", "the server")),
 	).Then(func(n yamlcfg.Node, sound bool) {
 		c.TLS.Enabled = c.TLS.Enabled || n.Given("tls")
 		if !sound { // an address that is wrong is ""

@@ -27,11 +27,11 @@ func (x *XDS) schema() yamlcfg.Schema {
 	}
 	return yamlcfg.Object{Title: "xds", Needs: []string{"address"}, Keys: []yamlcfg.Key{
 		key("address", "where the control plane answers ADS", yamlcfg.Address(&x.Address)),
-		key("node", "id of this service there, by which the control plane chooses its rules", yamlcfg.Name(&x.Node)),
+		key("node", "id of this service, by which the control plane chooses rules", yamlcfg.Name(&x.Node)),
 		key("metadata", "metadata of the node", pairs(&metadata, "metadata")),
 		key("headers", "headers of the stream", yamlcfg.Confidential{Schema: pairs(&headers, "a header")}),
-		key("tls", "TLS to the control plane; its files are read again for each connection", yamlcfg.Confidential{Schema: x.TLS.schema("xds.tls", "the control plane")}),
-		key("early", "answers calls as unavailable before there are rules; without it nothing listens until then", yamlcfg.Bool(&x.Early)),
+		key("tls", "TLS to the control plane; files are read for each connection", yamlcfg.Confidential{Schema: x.TLS.schema("xds.tls", "the control plane")}),
+		key("early", "answers calls as unavailable until there are rules; without it nothing listens", yamlcfg.Bool(&x.Early)),
 		key("retry", "first pause after a lost connection; it doubles up to `max_retry`", yamlcfg.Duration(&x.Retry, 100*time.Millisecond, time.Hour)),
 		key("max_retry", "longest pause", yamlcfg.Duration(&x.MaxRetry, 100*time.Millisecond, time.Hour)),
 		key("max_message", "bytes of an answer", yamlcfg.Integer(&x.MaxMessage, 64<<10, 1<<30)),
