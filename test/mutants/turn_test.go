@@ -70,6 +70,10 @@ func turnRules() []mutant {
 				without: "last = l.turner.turns.lost >= 0",
 			},
 			{
+				name: "a lease write has its reply before an image shows it", file: "outdate.go", found: "TestALaneIsShownNothingBesideALeaseWrite",
+				without: "if len(l.out) > 1 {",
+			},
+			{
 				name: "returns of others come before writes", file: "turn.go", found: "TestWritesComeAfterReturnsOfOthers",
 				without: "t.yield = now.Add(min(0*trip*time.Duration(min(image.Holders(), mostYield)), schema.MaxHold))",
 			},

@@ -214,6 +214,22 @@ func TestALaneIsShownAWish(t *testing.T) {
 	}
 }
 
+// An image that a write beside the lane left may show a lease write of the lane before its reply: it would
+// be taken for one of a copy of this process.
+func TestALaneIsShownNothingBesideALeaseWrite(t *testing.T) {
+	s := newLessees(t)
+	l := s.grant("e")
+	*s.now = s.now.Add(200 * time.Millisecond)
+	l.held.holder.Recall()
+	m, _ := l.step(*s.now, true)
+	image, before := *leases(t, m).write.After(), l.view.state
+	image.Serial++
+	s.Show(&l.site, &image, *s.now)
+	if l.view.state != before || s.self.renamed.Load() > 0 {
+		t.Errorf("the lane has the state %+v, want the one before; renamed %d times", l.view.state, s.self.renamed.Load())
+	}
+}
+
 // Where nobody else writes to the item, no image of it settles a return without a reply. A turn does, after a
 // while: the lease does not end by its term.
 func TestATurnSettlesAReturnOfAQuietItem(t *testing.T) {
