@@ -74,6 +74,10 @@ func turnRules() []mutant {
 				without: "if len(l.out) > 1 {",
 			},
 			{
+				name: "a wait for returns ends with the last one", file: "saw.go", found: "TestWritesComeAfterReturnsOfOthers",
+				without: "l.turns.yield = later(l.turns.yield, now)",
+			},
+			{
 				name: "returns of others come before writes", file: "turn.go", found: "TestWritesComeAfterReturnsOfOthers",
 				without: "t.yield = now.Add(min(0*trip*time.Duration(min(image.Holders(), mostYield)), schema.MaxHold))",
 			},

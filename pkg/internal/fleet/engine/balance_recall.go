@@ -83,12 +83,12 @@ func (t *adjustment) lease(ctx context.Context, b *schema.Bucket, at int64, to *
 		}
 		sent := t.cfg.Now()
 		image, refused := t.send(ctx, stage.Write(plan.ID{}, 1), b)
-		if image == nil {
-			t.cfg.Engine().Changed(t.ns.ID, t.Bucket, b.Shard.Index)
+		switch engine := t.cfg.Engine(); {
+		case image == nil || !refused && engine != t.from:
+			engine.Changed(t.ns.ID, t.Bucket, b.Shard.Index)
 			return
-		}
-		if !refused {
-			t.from.Saw(t.ns.ID, t.Bucket, image, sent) // the lane of this process sees it at once
+		case !refused:
+			engine.Saw(t.ns.ID, t.Bucket, image, sent) // the lane of this process sees it at once
 			return
 		}
 		b = t.turn(ctx, image)

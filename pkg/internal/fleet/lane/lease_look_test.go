@@ -188,6 +188,12 @@ func TestWritesComeAfterReturnsOfOthers(t *testing.T) {
 			if l.turns.held(s.now.Add(tt.held)) {
 				t.Errorf("plain writes are held for more than %v", tt.held)
 			}
+			last := *l.view.state
+			last.Serial, last.Leases = last.Serial+1, nil
+			l.sees(&last, &copies{sent: *s.now}, *s.now)
+			if l.turns.held(*s.now) {
+				t.Error("plain writes are held though each lease is returned")
+			}
 		})
 	}
 }
@@ -208,9 +214,16 @@ func TestALaneIsShownAWish(t *testing.T) {
 	if l.view.state != &image {
 		t.Error("an older image is taken in")
 	}
+	if l.view.sent.Equal(*s.now) || l.view.at >= l.view.now {
+		t.Errorf("the state is of %v, lane's clock %d, want those when the write left", l.view.sent, l.view.at)
+	}
 	m, _ := l.step(*s.now, true)
 	if w := leases(t, m); w.lease.Kind != lease.Return {
 		t.Errorf("got the lease write %+v, want a return", w.lease)
+	}
+	l.view.since = *s.now
+	if s.Show(&l.site, &older, s.now.Add(-time.Second)); !l.view.since.Equal(*s.now) {
+		t.Errorf("states since %v are fresh, want since %v", l.view.since, *s.now)
 	}
 }
 

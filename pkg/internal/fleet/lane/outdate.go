@@ -37,7 +37,8 @@ func (s *Lanes) show(site *Site, image *schema.Bucket, sent time.Time) bool {
 	}
 	now := s.cfg.Now()
 	l.view.since, l.used = later(l.view.since, sent), now
-	l.sees(image, &copies{asked: l.view.asked, at: l.view.now, sent: sent}, now)
+	at := l.view.now - now.Sub(sent).Milliseconds() // the write left then
+	l.sees(image, &copies{asked: l.view.asked, at: at, sent: sent}, now)
 	l.start()
 	return true
 }

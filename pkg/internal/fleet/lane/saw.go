@@ -27,6 +27,9 @@ func (l *Lane) saw(image *schema.Bucket, by *copies, now time.Time) {
 		v.quick = plan.At(image, 0)
 		l.host.self.unmask(image)
 		l.turns.saw(image.Turn, l.host.self.replica(), l.pace.RoundTrip(), now)
+		if image.Holders() == 0 {
+			l.turns.yield = time.Time{} // rule: a wait for returns ends with the last one
+		}
 		l.host.Counters.LostTwice.Add(l.channels.twice(image))
 		ids = slices.Collect(image.WriteIDs())
 	}
