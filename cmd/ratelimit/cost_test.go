@@ -15,8 +15,8 @@ func TestCost(t *testing.T) {
 		stderr string
 	}{
 		{"", 0, []string{"writes a second ", "1000.0 (1.0000 a call)", "$1642.50 a month", "of 2026-11-01"}, ""},
-		{"--hot-keys 10 --hot-share 1 --calls 100000", 0, []string{"60.0 (0.0006 a call)", "6 writes a second"}, ""},
-		{"--hot-keys 10 --hot-share 1 --calls 100000 --over-limit 1", 0, []string{"111.0 (0.0011 a call)", "11 writes a second"}, ""},
+		{"--hot-keys 10 --hot-share 1 --calls 100000", 0, []string{"45.0 (0.0004 a call)", "4 writes a second"}, ""},
+		{"--hot-keys 10 --hot-share 1 --calls 100000 --over-limit 1", 0, []string{"90.0 (0.0009 a call)", "9 writes a second"}, ""},
 		{"--hot-keys 10 --hot-share 1 --calls 100000 --no-leases", 0, []string{"8400.0"}, ""},
 		{"--write-price 1", 0, []string{"$2628.00 a month", "of given"}, ""},
 		{"-o json", 0, []string{`"writes_per_second": 1000`, `"leases": true`}, ""},

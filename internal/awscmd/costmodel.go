@@ -13,8 +13,8 @@ const mostWrites = 1000
 // Writes a second that replicas send for one busy bucket, each replica for itself. Below these
 // rates every call is a write.
 const (
-	leasedWrites  = 2   // with leases, while there are tokens for the demand
-	scarceWrites  = 3.7 // with leases, while the demand is over the limit
+	leasedWrites  = 1.5 // with leases, while there are tokens for the demand
+	scarceWrites  = 3   // with leases, while the demand is over the limit
 	groupedWrites = 280 // without; all replicas together stay below mostWrites
 )
 

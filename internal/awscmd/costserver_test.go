@@ -127,7 +127,7 @@ func TestEstimateServer(t *testing.T) {
 	}{
 		"quiet buckets":         {quiet(1000, 1000), 1000},
 		"without leases":        {single, 1000},
-		"busy ones over limits": {hot, 10 * 3 * 3.7},
+		"busy ones over limits": {hot, 10 * 3 * 3},
 		"a level, and settled":  {parents, 2000 + 500*3},
 		"no calls":              {quiet(0, 1), 0},
 	} {
