@@ -78,8 +78,13 @@ type aggregating struct {
 func aggregate(t *testing.T, file string, args ...string) *aggregating {
 	t.Helper()
 	ctx, stop := context.WithCancel(t.Context())
-	t.Cleanup(stop)
 	a := &aggregating{log: new(proctest.LogBuffer), stop: stop, ended: make(chan int, 1)}
+	t.Cleanup(func() {
+		stop()
+		if t.Failed() {
+			t.Logf("log of the aggregator:\n%s", a.log)
+		}
+	})
 	go func() {
 		a.ended <- run(ctx, append([]string{"aggregate", "-c", file, "--http-address", "127.0.0.1:0", "--flush", "100ms"}, args...), io.Discard, a.log)
 	}()

@@ -150,8 +150,11 @@ func TestBudgetsOfAFleet(t *testing.T) {
 			a.told(t, 4)
 		} else {
 			service.ask(t, "ada")
+			list := ""
+			t.Cleanup(func() { t.Logf("usage:\n%s", list) })
 			eventually(t, "13 requests in the usage", func() bool {
-				code, list, _ := output(t, "list", "usage", "--window", "month", "-o", "csv", "--server", service.adminURL(t))
+				code, now, errOut := output(t, "list", "usage", "--window", "month", "-o", "csv", "--server", service.adminURL(t))
+				list = now + errOut
 				return code == 0 && strings.Contains(list, ",13,")
 			})
 		}
