@@ -30,7 +30,7 @@ type adjustment struct {
 	turns uint64        // so far
 	took  time.Duration // the last write
 	first string        // the text of the record of its Once, if there is one
-	from  *Engine       // when it began: an image is of the same history of the server
+	from  Observer      // when it began: an image is of the same history of the server
 }
 
 // turnAfter is after how many commits that other changes came before an adjustment asks for turns.

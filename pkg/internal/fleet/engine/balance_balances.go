@@ -12,6 +12,12 @@ import (
 	"github.com/ratelimit/ratelimit/pkg/limiter"
 )
 
+// Observer is told of items that are changed beside an engine, as [Engine] is. ns is the id of a namespace.
+type Observer interface {
+	Changed(ns string, of limiter.BucketKey, shard int)
+	Saw(ns string, of limiter.BucketKey, image *schema.Bucket, sent time.Time)
+}
+
 // BalancesConfig configures balances. Client, Table, Buckets and Engine must be set.
 type BalancesConfig struct {
 	Client awsdb.Client // it must not retry
@@ -20,7 +26,7 @@ type BalancesConfig struct {
 	Buckets *catalog.Buckets
 	// Engine returns the engine of the buckets. It is told which items were changed, and which have
 	// a split or a merge that was not finished.
-	Engine func() *Engine
+	Engine func() Observer
 	Clock  *awsdb.Clock     // corrects the callers' clocks; nil = they are taken as they are
 	Loop   awsdb.Loop       // by which it waits; nil = awsdb.Goroutines
 	Now    func() time.Time // the machine's clock; nil = time.Now

@@ -24,7 +24,7 @@ func Example() {
 		fmt.Println(err)
 		return
 	}
-	operator := engine.NewBalances(engine.BalancesConfig{Client: client, Table: "ratelimit", Buckets: catalog.NewBuckets(records), Engine: func() *engine.Engine { return buckets }})
+	operator := engine.NewBalances(engine.BalancesConfig{Client: client, Table: "ratelimit", Buckets: catalog.NewBuckets(records), Engine: func() engine.Observer { return buckets }})
 
 	limits, err := limiter.NewLimits(limiter.PerDay("rpd", 10))
 	if err != nil {

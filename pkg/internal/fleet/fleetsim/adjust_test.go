@@ -86,7 +86,7 @@ func (p *process) balances() (of *engine.Balances, end func()) {
 	from := p.engine
 	way.Client = from.Client()
 	return engine.NewBalances(engine.BalancesConfig{
-		Client: way, Table: simTable, Buckets: catalog.NewBuckets(c), Engine: func() *engine.Engine { return from }, Clock: p.clock, Loop: p, Now: p.machine,
+		Client: way, Table: simTable, Buckets: catalog.NewBuckets(c), Engine: func() engine.Observer { return from }, Clock: p.clock, Loop: p, Now: p.machine,
 	}), func() { _ = c.Close(context.Background()) }
 }
 

@@ -76,7 +76,7 @@ func New(cfg Config) (*Store, error) {
 	})
 	s.reports, s.progress = catalog.NewReports(s.guard, cfg.Table, corrected), catalog.NewProgress(s.guard, cfg.Table, corrected)
 	s.balances = engine.NewBalances(engine.BalancesConfig{
-		Client: s.guard, Table: cfg.Table, Buckets: catalog.NewBuckets(s.Catalog), Engine: s.engine.Load, Clock: cfg.Clock, Now: cfg.Now,
+		Client: s.guard, Table: cfg.Table, Buckets: catalog.NewBuckets(s.Catalog), Engine: func() engine.Observer { return s.engine.Load() }, Clock: cfg.Clock, Now: cfg.Now,
 	})
 	s.stopped, s.stop = context.WithCancel(context.Background())
 	return s, nil
