@@ -25,7 +25,7 @@ func (e *Engine) Changed(ns string, of limiter.BucketKey, shard int) {
 		return
 	}
 	defer e.calls.Done()
-	e.lanes.Outdate(&lane.Site{Namespace: ns, Bucket: of}, shard)
+	e.lanes.Outdate(&lane.Site{Namespace: ns, Bucket: of}, shard, nil, time.Time{})
 }
 
 // Saw notes the image of an item that a write beside the engine left. The write was sent at a time, and
@@ -35,5 +35,5 @@ func (e *Engine) Saw(ns string, of limiter.BucketKey, image *schema.Bucket, sent
 		return
 	}
 	defer e.calls.Done()
-	e.lanes.Show(&lane.Site{Namespace: ns, Bucket: of}, image, sent)
+	e.lanes.Outdate(&lane.Site{Namespace: ns, Bucket: of}, image.Shard.Index, image, sent)
 }

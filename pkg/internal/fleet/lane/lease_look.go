@@ -26,6 +26,12 @@ func (h *held) awaited(at int64, now time.Time, newer bool) bool {
 	return h.holder != nil && h.holder.Returns() && (newer || h.holder.Asked(at) || h.change.waits(now))
 }
 
+// together reports whether another replica asks for all leases at a time, and each holder sees that before those
+// that have returned theirs write again. trip is a round trip.
+func (h *held) together(at int64, trip time.Duration) bool {
+	return h.holder != nil && h.holder.Asked(at) && mostYield*trip >= lookLeast
+}
+
 // settle notes whether the outcome of the last return is open. Other writes may show it: a turn comes after a
 // while alone, and at the end at once.
 func (h *held) settle(open, closing bool, now time.Time) {

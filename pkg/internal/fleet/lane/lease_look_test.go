@@ -207,10 +207,10 @@ func TestALaneIsShownAWish(t *testing.T) {
 	image.Serial++
 	slot := lease.WishSlot(s.now.UnixMilli(), 5)
 	image.Leases = append(slices.Clone(image.Leases), schema.Lease{Replica: 1<<32 - 1, Sequence: slot.Seq, Demand: slot.Demand, At: slot.At})
-	s.Show(&l.site, &image, s.now.Add(-time.Millisecond))
+	s.Outdate(&l.site, 0, &image, s.now.Add(-time.Millisecond))
 	older := *l.view.state
 	older.Serial--
-	s.Show(&l.site, &older, *s.now)
+	s.Outdate(&l.site, 0, &older, *s.now)
 	if l.view.state != &image {
 		t.Error("an older image is taken in")
 	}
@@ -222,7 +222,7 @@ func TestALaneIsShownAWish(t *testing.T) {
 		t.Errorf("got the lease write %+v, want a return", w.lease)
 	}
 	l.view.since = *s.now
-	if s.Show(&l.site, &older, s.now.Add(-time.Second)); !l.view.since.Equal(*s.now) {
+	if s.Outdate(&l.site, 0, &older, s.now.Add(-time.Second)); !l.view.since.Equal(*s.now) {
 		t.Errorf("states since %v are fresh, want since %v", l.view.since, *s.now)
 	}
 }
@@ -237,7 +237,7 @@ func TestALaneIsShownNothingBesideALeaseWrite(t *testing.T) {
 	m, _ := l.step(*s.now, true)
 	image, before := *leases(t, m).write.After(), l.view.state
 	image.Serial++
-	s.Show(&l.site, &image, *s.now)
+	s.Outdate(&l.site, 0, &image, *s.now)
 	if l.view.state != before || s.self.renamed.Load() > 0 {
 		t.Errorf("the lane has the state %+v, want the one before; renamed %d times", l.view.state, s.self.renamed.Load())
 	}

@@ -90,7 +90,7 @@ func (l lessee) ask(now time.Time, dead uint32, reaps bool) (message, bool) {
 	}
 	// Each of the writes of those without a lease refuses the return.
 	last := h.awaited(v.now, now, l.newer.limits != nil) && l.unleased(v.state, now)
-	if last && l.together() {
+	if last && h.together(v.now, l.pace.RoundTrip()) {
 		last = l.turner.turns.lost > 0 // rule: a return beside others is tried without a turn first
 	}
 	if l.asks(reaps) && l.turner.turnDue(last, now) { // rule: the last lease is returned behind a turn
@@ -133,12 +133,6 @@ func (l lessee) ask(now time.Time, dead uint32, reaps bool) (message, bool) {
 	l.pace.Sent(now)
 	h.asked = at
 	return l.sender.launch(m, now), true
-}
-
-// together reports whether another replica asks for all leases, and each holder sees that before those that
-// have returned theirs write again.
-func (l lessee) together() bool {
-	return l.held.holder != nil && l.held.holder.Asked(l.view.now) && mostYield*l.pace.RoundTrip() >= lookLeast
 }
 
 // asks reports whether a lease write is to be sent, as far as is known before it is planned.
@@ -266,7 +260,7 @@ func (m *leaseWrite) came(image *schema.Bucket, refused bool, now time.Time) {
 	}
 	l.sender.lane.sees(image, &m.copies, now)
 	l.turner.turns.ended(m.write, image, refused)
-	if m.lease != nil && m.lease.Kind == lease.Return && !refused && l.together() {
+	if m.lease != nil && m.lease.Kind == lease.Return && !refused && l.held.together(l.view.now, l.pace.RoundTrip()) {
 		l.turner.turns.yields(image, l.pace.RoundTrip(), now)
 	}
 	l.sender.counted(refused)
