@@ -42,6 +42,8 @@ func TestThePagesQuoteWhatIsTrue(t *testing.T) {
 		"design/leases.md": {
 			fmt.Sprintf("A replica has %d takes of an item under way at most", schema.ChannelCount),
 			fmt.Sprintf("as soon as %d requests have come since, after %s or two round trips at least and %s at most", lookRequests, ms(lookLeast), ms(lookMost)),
+			fmt.Sprintf("Where a round trip takes %s or more", ms(lookLeast/mostYield)),
+			fmt.Sprintf("write nothing for up to %d round trips", mostYield),
 		},
 	} {
 		quoted.Require(t, "../../../../docs/"+page, quotes...)
