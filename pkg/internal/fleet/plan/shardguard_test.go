@@ -135,6 +135,31 @@ func TestLimitsChangeWhileAShardIsMade(t *testing.T) {
 	}
 }
 
+// A quota that is lowered while the other half of a split is on its way counts the half's use in full: it is
+// below 0, as the shard's own balance is.
+func TestAQuotaIsLoweredWhileAShardIsMade(t *testing.T) {
+	quota := func(tokens int64) *limiter.Limits {
+		return limitsOf(t, limiter.Custom("l", tokens, 0, time.Hour))
+	}
+	b := &bench{T: t, world: newWorld(t)}
+	b.land(takes(t, schema.NewBucket(quota(1000), 1, epoch), epoch, plan.Options{}, b.id(1), limiter.Spend{Limit: "l", Take: 600 * tokenbucket.Milli}))
+	b.land(b.must(plan.Split(b.state, epoch, 1)))
+	st := plan.NewStage(b.state, epoch+400, plan.Options{})
+	if _, err := st.Bring(quota(100), 2); err != nil {
+		t.Fatal(err)
+	}
+	b.land(st.Write(b.id(2), 1))
+	other, err := plan.Make(b.state)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, half := range map[string]*schema.Bucket{"the shard": b.state, "the other half": other} {
+		if got := plan.At(half, epoch+400).Tokens(0, epoch+400); got != -250*tokenbucket.Milli {
+			t.Errorf("%s has %d millitokens, want -250000", name, got)
+		}
+	}
+}
+
 // TestACopyOfAChargeBehindAnotherIsRefused: the id that a charge rests on never comes back.
 func TestACopyOfAChargeBehindAnotherIsRefused(t *testing.T) {
 	b := newBench(t)

@@ -54,7 +54,7 @@ type Balance struct {
 	FullAt  *big.Int           // point of Amount·K at which the limit is full; never changed
 	Carried int64              // use from a greater capacity, at FullAt; below 0 tokens above the capacity, see Extra; millitokens
 	Dormant bool               // not among the limits that the bucket is under; its clock is that of an item without leases
-	Moving  int64              // millitokens on the way to the other half of a split
+	Moving  int64              // millitokens on the way to the other half of a split; below 0 as a lowered quota counts its use
 	Aside   int64              // use that the other half carries
 }
 

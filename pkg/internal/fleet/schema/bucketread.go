@@ -173,7 +173,7 @@ func (r *bucketReader) balance(limit string) Balance {
 		FullAt:  r.big(attr(LimitFullAt)),
 		Carried: r.optional(attr(LimitCarried), -tokenbucket.MaxAmount, tokenbucket.MaxCapacity, 0),
 		Dormant: r.optional(attr(LimitDormant), 1, 1, 0) == 1,
-		Moving:  r.optional(attr(LimitMoving), 0, tokenbucket.MaxCapacity, 0),
+		Moving:  r.optional(attr(LimitMoving), -tokenbucket.MaxAmount, tokenbucket.MaxCapacity, 0),
 		Aside:   r.optional(attr(LimitAside), 0, tokenbucket.MaxCapacity, 0),
 	}
 	floor := r.optional(attr(LimitFloor), -tokenbucket.MaxAmount, 0, defaultFloor(b.Whole))
