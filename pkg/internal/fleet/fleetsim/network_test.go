@@ -52,12 +52,15 @@ func (c client) UpdateItem(ctx context.Context, in *dynamodb.UpdateItemInput, _ 
 	} else {
 		c.process.passes(pk, in)
 	}
-	told, landed := false, false // told: the sender got the answer that it was not applied
+	told, throttled, landed := false, false, false // told: the sender got the answer that it was not applied
 	out, err := sendTo(ctx, c.process, "UpdateItem", in.Key, func(ctx context.Context) (*dynamodb.UpdateItemOutput, error) {
 		out, err := f.update(ctx, in)
 		landed = landed || err == nil
 		if err == nil && told && kind != "" { // the replica does not know the slot: it waits for the term
 			c.process.suffers(f, leaseTerm)
+		}
+		if err == nil && throttled {
+			f.copyOfThrottled(in)
 		}
 		f.writer = c.process
 		f.did(in, err)
@@ -75,7 +78,7 @@ func (c client) UpdateItem(ctx context.Context, in *dynamodb.UpdateItemInput, _ 
 	if overfills := f.overfills[id]; err == nil && len(overfills) > 0 {
 		c.process.countsRoom(overfills)
 	}
-	if awsdb.Retryable(err) && landed {
+	if throttled = awsdb.Retryable(err); throttled && landed {
 		f.copyOfThrottled(in)
 		if kind != "" {
 			c.process.strange[f.byKey[pk].bucket] = f.now
