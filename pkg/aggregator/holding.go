@@ -25,10 +25,13 @@ func (h *holding) held() Lease {
 	return h.lease
 }
 
-// write writes the lease with a change.
+// write writes the lease with a change. It waits for the answer for at most a third of the term, also after ctx is
+// done: a write that is left alone can land after later ones.
 func (h *holding) write(ctx context.Context, change func(*Lease)) error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
+	ctx, stop := context.WithTimeout(context.WithoutCancel(ctx), h.term/3)
+	defer stop()
 	begun := time.Now()
 	after := h.lease
 	after.Beat++

@@ -1,6 +1,7 @@
 package aggregator
 
 import (
+	"context"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -34,6 +35,39 @@ func TestTakeoverWithinAMinute(t *testing.T) {
 			}
 			stopOld()
 			stopNext()
+		})
+	}
+}
+
+// lateLeases take a second for each write. One whose caller leaves is written after the next one.
+type lateLeases struct{ Leases }
+
+func (l *lateLeases) Write(ctx context.Context, before, after Lease) error {
+	select {
+	case <-time.After(time.Second):
+		return l.Leases.Write(ctx, before, after)
+	case <-ctx.Done():
+		go func() {
+			time.Sleep(5 * time.Second)
+			_ = l.Leases.Write(context.WithoutCancel(ctx), before, after) // its caller is gone
+		}()
+		return ctx.Err()
+	}
+}
+
+// A process that ends beside a write of its lease gives the lease back: another one goes on at once.
+func TestAStopBesideARenewal(t *testing.T) {
+	for tenth := range 100 {
+		synctest.Test(t, func(t *testing.T) {
+			r := newRig(t)
+			r.add("s", "", r.fleet, "k", 0) // no flush waits for the same write
+			_, stop := r.start("old", func(cfg *Config) { cfg.Leases = &lateLeases{r.leases} })
+			time.Sleep(time.Minute + time.Duration(tenth)*100*time.Millisecond)
+			stop()
+			time.Sleep(10 * time.Second)
+			if got := r.leases.get("s"); got.Owner != "" {
+				t.Errorf("a stop after %d.%d s left the lease %+v", 60+tenth/10, tenth%10, got)
+			}
 		})
 	}
 }
