@@ -19,7 +19,7 @@ type Calendar struct {
 	// shorter month. 0 = Monday, or the first of a month. Hours and days have none.
 	Anchor int
 	// MaxTime is the longest time of a request in flight: MinInFlight to MaxInFlight, whole seconds.
-	// 0 of a quota. Windows are as long, and follow one another from 1970 on.
+	// 0 of a quota. Windows have four quarters of it, and follow one another from 1970 on.
 	MaxTime time.Duration
 }
 
@@ -214,9 +214,6 @@ type Window struct {
 // inFlightWindow is in the Calendar of windows of limits in flight, and of no others.
 const inFlightWindow = 1 << 63
 
-// InFlight reports whether the window is of a limit in flight.
-func (w Window) InFlight() bool { return w.Calendar&inFlightWindow != 0 }
-
 // windows finds the windows of a calendar. It is safe for concurrent use.
 type windows struct {
 	Calendar
@@ -226,22 +223,22 @@ type windows struct {
 	last atomic.Pointer[Window] // that was found last
 }
 
-// newWindows returns the windows of a calendar, which must be valid.
-func newWindows(c Calendar) (*windows, error) {
-	zone, err := c.location()
-	return &windows{Calendar: c, zone: zone, hash: c.hash()}, err
+// newWindows returns the windows of a limit, whose calendar must be valid.
+func newWindows(l *Limit) (*windows, error) {
+	zone, err := l.Calendar.location()
+	return &windows{Calendar: l.Calendar, zone: zone, hash: l.windowHash()}, err
 }
 
-// Of reports whether the window is one of a calendar.
-func (w Window) Of(c Calendar) bool { return w.Calendar == c.hash() }
+// Of reports whether the window is one of a limit.
+func (w Window) Of(l *Limit) bool { return w.Calendar == l.windowHash() }
 
-// hash tells windows of a calendar from those of others.
-func (c Calendar) hash() uint64 {
-	hash := fnv1a(c.String()) &^ inFlightWindow
-	if c.Unit == InFlight {
-		hash |= inFlightWindow
+// windowHash tells windows of the limit's calendar from those of others. Limits in flight have windows, and so buckets,
+// of their own.
+func (l *Limit) windowHash() uint64 {
+	if l.IsInFlight() {
+		return fnv1a(l.Calendar.String()+" "+l.Name) | inFlightWindow
 	}
-	return hash
+	return fnv1a(l.Calendar.String()) &^ inFlightWindow
 }
 
 // unit returns the unit of the calendar of a quota's window. Daylight saving may make a day or a week an hour longer.
@@ -259,13 +256,10 @@ func (w Window) unit() CalendarUnit {
 	}
 }
 
-// Next returns the window after one of a limit in flight.
-func (w Window) Next() Window { return Window{w.End, 2*w.End - w.Start, w.Calendar} }
-
 // at returns the window with a time.
 func (s *windows) at(now time.Time) Window {
 	second := now.Unix()
-	if length := int64(s.MaxTime / time.Second); length > 0 {
+	if length := quarters * int64(s.MaxTime/time.Second); length > 0 {
 		start := second - (second%length+length)%length
 		return Window{start, start + length, s.hash}
 	}

@@ -19,7 +19,7 @@ func windowsOf(t interface{ Fatal(...any) }, c Calendar) *windows {
 	if err := c.Validate(); err != nil {
 		t.Fatal(err)
 	}
-	s, err := newWindows(c)
+	s, err := newWindows(&Limit{Calendar: c})
 	if err != nil {
 		t.Fatal(err)
 	}

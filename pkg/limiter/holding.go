@@ -63,8 +63,8 @@ func (d *Decision) holding(t *Take, lv *level, b *levelBucket) (h Holding) {
 		if !sp.Held || !lv.asks(t, b, sp.Limit) {
 			continue
 		}
-		amount := t.amount(sp.Limit)
-		if !t.consumes(sp.Limit) {
+		amount := t.amount(b.named(sp.Limit))
+		if !t.consumes(b.named(sp.Limit)) {
 			amount = t.amount(b.quotas.windows.BudgetOf(sp.Limit))
 		}
 		if amount > 0 {

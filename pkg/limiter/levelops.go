@@ -15,13 +15,14 @@ func (sc *scratch) addOps(req *Request, i int, generation uint64) {
 		case n < 0:
 			lv.complete = lv.complete && b.zero(c.Limit) != nil
 		case !b.limits.Unlimited(n):
-			sc.opOf(req, lv, b, generation).add(t, c.Limit, c.Amount)
+			sc.opOf(req, lv, b, generation).add(t, b.limits.limits[n].Name, c.Amount)
+			if b.window.InFlight() { // rule: a request in flight is in the next quarter too
+				of, next := lv.following(b)
+				sc.opOf(req, lv, of, generation).add(t, of.limits.limits[next].Name, c.Amount)
+			}
 		}
 		for k := range lv.windows {
 			of := &lv.windows[k]
-			if b.followedBy(of) && !elsewhere {
-				sc.opOf(req, lv, of, generation).add(t, c.Limit, c.Amount)
-			}
 			if quota := lv.budgetIn(t, of, c.Limit); quota != "" {
 				sc.opOf(req, lv, of, generation).add(t, quota, c.Amount)
 			}

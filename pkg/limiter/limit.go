@@ -194,6 +194,8 @@ func (l Limit) validateWindowed() error {
 		return fmt.Errorf("%w: %s of limit %s is %d; it must be 1 to %d tokens", ErrInvalid, what, l.Name, l.Capacity, int64(MaxTokens))
 	case l.RefillAmount != 0 || l.RefillPeriod != 0:
 		return fmt.Errorf("%w: limit %s has %s and cannot have a refill", ErrInvalid, l.Name, what)
+	case l.IsInFlight() && len(l.Name) > MaxLimitName-len(quarterDot)-1:
+		return fmt.Errorf("%w: limit %s has in_flight, and its name is longer than %d bytes", ErrInvalid, l.Name, MaxLimitName-len(quarterDot)-1)
 	case l.IsInFlight() && l.MaxDebt != 0:
 		return fmt.Errorf("%w: limit %s has in_flight and cannot have max_debt: a request that ended has no debt", ErrInvalid, l.Name)
 	case l.MaxDebt < NoDebt || l.MaxDebt > MaxTokens:

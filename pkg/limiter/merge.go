@@ -115,11 +115,21 @@ type apart struct {
 	tried  *merged // limits that are tried, by the names of those in force; nil = none
 }
 
-// quotas are those of one calendar. Each of its windows has a bucket.
+// quotas are those of one calendar, or one limit in flight. Each of the windows has a bucket.
 type quotas struct {
 	windows  *windows
 	inWindow merged           // the limits of the bucket of a window
-	shown    []EffectiveLimit // the quotas, in the order of those limits
+	shown    []EffectiveLimit // the quotas, in the order of those limits; or the limit in flight
+}
+
+// find returns the index of a limit in shown, or -1.
+func (q *quotas) find(name string) int {
+	for i := range q.shown {
+		if q.shown[i].Limit.Name == name {
+			return i
+		}
+	}
+	return -1
 }
 
 // zero returns the limit of the name if its rate is 0, and nil otherwise.
@@ -145,7 +155,7 @@ func (m *merged) quotaOf(name string) int {
 	if m.apart == nil {
 		return -1
 	}
-	return slices.IndexFunc(m.apart.quotas, func(q quotas) bool { return q.inWindow.limits.Find(name) >= 0 })
+	return slices.IndexFunc(m.apart.quotas, func(q quotas) bool { return q.find(name) >= 0 })
 }
 
 // sourceOf returns the place of a limit, by its index.
@@ -306,25 +316,30 @@ func setOf(limits []Limit, sources map[string]Source) (*Limits, []Source) {
 	return set, of
 }
 
-// quotasOf returns quotas by their calendars.
+// quotasOf returns quotas by their calendars, and each limit in flight.
 func quotasOf(all []Limit, sources map[string]Source) []quotas {
 	slices.SortFunc(all, func(a, b Limit) int { return strings.Compare(a.Name, b.Name) })
 	var out []quotas
-	of := make(map[Calendar][]Limit)
-	for _, l := range all {
-		of[l.Calendar] = append(of[l.Calendar], l)
+	of := make(map[uint64][]Limit)
+	for i := range all {
+		hash := all[i].windowHash()
+		of[hash] = append(of[hash], all[i])
 	}
-	for _, l := range all { // in their order
-		same := of[l.Calendar]
-		found, err := newWindows(l.Calendar)
+	for i := range all { // in their order
+		hash := all[i].windowHash()
+		same := of[hash]
+		found, err := newWindows(&all[i])
 		if len(same) == 0 || err != nil { // of a valid set it has none
 			continue
 		}
-		delete(of, l.Calendar)
+		delete(of, hash)
 		q := quotas{windows: found}
-		inWindow := make([]Limit, len(same))
-		for i, l := range same {
-			inWindow[i] = l.inWindow()
+		var inWindow []Limit
+		for _, l := range same {
+			for _, part := range l.InBucket() {
+				sources[part.Name] = sources[l.Name]
+				inWindow = append(inWindow, part.inWindow())
+			}
 			q.shown = append(q.shown, EffectiveLimit{Limit: l, Source: sources[l.Name]})
 		}
 		q.inWindow.limits, q.inWindow.sources = setOf(inWindow, sources)

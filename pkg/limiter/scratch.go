@@ -40,11 +40,12 @@ type level struct {
 type levelBucket struct {
 	merged
 
-	op     int     // index in ops; -1 = nothing to take here
-	own    bool    // of the take's own limits
-	window Window  // of quotas; zero for a bucket for all time
-	quotas *quotas // of the window; nil for a bucket for all time
-	next   bool    // the window after the present one, of limits in flight
+	op      int     // index in ops; -1 = nothing to take here
+	own     bool    // of the take's own limits
+	window  Window  // of quotas; zero for a bucket for all time
+	quotas  *quotas // of the window; nil for a bucket for all time
+	quarter int     // of a limit in flight: the present one, or the first one of the next window
+	next    bool    // the window after the present one, of a limit in flight
 }
 
 // addWindows adds the buckets of the present windows of a bucket's quotas.
@@ -55,10 +56,15 @@ func (sc *scratch) addWindows(lv *level, of *levelBucket, now time.Time) {
 	for i := range of.apart.quotas {
 		q := &of.apart.quotas[i]
 		b := levelBucket{merged: q.inWindow, op: -1, own: of.own, window: q.windows.at(now), quotas: q}
+		if !b.window.InFlight() {
+			lv.windows = append(lv.windows, b)
+			continue
+		}
+		sc.inFlight = true
+		b.quarter = b.window.quarter(now)
 		lv.windows = append(lv.windows, b)
-		if b.window.InFlight() {
-			sc.inFlight = true
-			b.window, b.next = b.window.Next(), true // rule: a request in flight is in the next window too
+		if b.quarter == quarters-1 { // rule: the quarter after the last one is in the next window
+			b.window, b.quarter, b.next = b.window.Next(), 0, true
 			lv.windows = append(lv.windows, b)
 		}
 	}
@@ -80,7 +86,7 @@ func (lv *level) bucket(k int) *levelBucket {
 }
 
 // bucketOf returns the bucket of a level that has a limit, and the index of the limit; -1 = none has,
-// or its rate is 0. Of a limit in flight it is that of the present window.
+// or its rate is 0. Of a limit in flight it is that of the present quarter.
 func (lv *level) bucketOf(limit string) (*levelBucket, int) {
 	if lv.own.limits == nil && lv.own.apart == nil && len(lv.windows) == 0 { // as is usual
 		return &lv.ordinary, lv.ordinary.limits.Find(limit)
@@ -94,11 +100,36 @@ func (lv *level) bucketOf(limit string) (*levelBucket, int) {
 	}
 	for k := range lv.windows {
 		b := &lv.windows[k]
-		if i := b.limits.Find(limit); i >= 0 && b.own == own {
+		if i := b.quotas.find(limit); i >= 0 && b.own == own {
+			if b.window.InFlight() {
+				i = b.quarter
+			}
 			return b, i
 		}
 	}
 	return &lv.ordinary, -1
+}
+
+// following returns the bucket and the index of the limit of the quarter after the present one, of a limit in flight
+// whose present bucket is b.
+func (lv *level) following(b *levelBucket) (*levelBucket, int) {
+	if b.quarter < quarters-1 {
+		return b, b.quarter + 1
+	}
+	for k := range lv.windows {
+		if of := &lv.windows[k]; of.next && of.quotas == b.quotas {
+			return of, 0
+		}
+	}
+	return b, b.quarter // impossible: addWindows adds the next window
+}
+
+// named returns the name that takes have for a limit of the bucket.
+func (b *levelBucket) named(limit string) string {
+	if b.window.InFlight() {
+		return b.quotas.shown[0].Limit.Name
+	}
+	return limit
 }
 
 // planAt returns the name of the plan of a limit of a bucket; "" for a limit that is not of the entity's plan.
@@ -117,18 +148,14 @@ func (b *levelBucket) find(sp *Spend) int {
 	return b.limits.Find(sp.Limit) // the store has other limits in force
 }
 
-// asks reports whether a take asks a bucket of its level for a limit.
+// asks reports whether a take asks a bucket of its level for a limit of that bucket.
 func (lv *level) asks(t *Take, b *levelBucket, limit string) bool {
+	limit = b.named(limit)
 	at, i := lv.bucketOf(limit)
-	if i < 0 || at != b && !at.followedBy(b) {
+	if i < 0 || at != b && !(b.next && at.quotas == b.quotas) {
 		return false
 	}
 	return t.consumes(limit) || b.quotas != nil && t.consumes(b.quotas.windows.BudgetOf(limit))
-}
-
-// followedBy reports whether a bucket of the same level has the same limits in flight, and the next window.
-func (b *levelBucket) followedBy(other *levelBucket) bool {
-	return other.next && other.quotas == b.quotas
 }
 
 const refsPerLevel = 5 // entity, and its four places for limits

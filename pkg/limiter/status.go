@@ -39,7 +39,7 @@ func (d *Decision) fillBucket(now int64, t *Take, lv *level, b *levelBucket) {
 	op := &d.scratch.ops[b.op]
 	for i := range op.Spends {
 		sp := &op.Spends[i]
-		if !sp.Held || !lv.asks(t, b, sp.Limit) || b.next && d.shows(lv, sp) {
+		if !sp.Held || !lv.asks(t, b, sp.Limit) || d.shown(lv, b, sp) {
 			continue
 		}
 		s := grow(&d.Statuses)
@@ -58,12 +58,16 @@ func (d *Decision) fillBucket(now int64, t *Take, lv *level, b *levelBucket) {
 	}
 }
 
-// shows reports whether the status of the present window stands for a spend in the next one: unless the next
-// window denied alone. Then the clock of another process is ahead.
-func (d *Decision) shows(lv *level, sp *Spend) bool {
-	at, _ := lv.bucketOf(sp.Limit)
-	i := slices.IndexFunc(d.scratch.ops[at.op].Spends, func(other Spend) bool { return other.Limit == sp.Limit })
-	return !sp.Exceeded || i >= 0 && d.scratch.ops[at.op].Spends[i].Exceeded
+// shown reports whether the status of the present quarter stands for a spend of the next one: unless the next
+// quarter denied alone. Then the clock of another process is ahead.
+func (d *Decision) shown(lv *level, b *levelBucket, sp *Spend) bool {
+	if !b.window.InFlight() {
+		return false
+	}
+	at, n := lv.bucketOf(b.named(sp.Limit))
+	present := at.limits.limits[n].Name
+	i := slices.IndexFunc(d.scratch.ops[at.op].Spends, func(other Spend) bool { return other.Limit == present })
+	return (at != b || sp.Limit != present) && (!sp.Exceeded || i >= 0 && d.scratch.ops[at.op].Spends[i].Exceeded)
 }
 
 // retryInFlight is the time after which a request that finds too many in flight is repeated: one of them may
@@ -85,7 +89,7 @@ func (b *levelBucket) fillWindow(s *LimitStatus, now int64) {
 	if s.Reset > 0 {
 		s.Reset = rest
 	}
-	shown := &b.quotas.shown[b.limits.Find(s.Limit.Name)].Limit
+	shown := &b.quotas.shown[b.quotas.find(b.named(s.Limit.Name))].Limit
 	if shown.Capacity != s.Limit.Capacity { // the store has another quota in force
 		other := *shown
 		other.Capacity = s.Limit.Capacity

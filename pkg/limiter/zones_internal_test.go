@@ -56,7 +56,7 @@ func TestTheZonesOfTheMachineDoNotCount(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Setenv("ZONEINFO", dir)
-	w, err := newWindows(Calendar{Unit: CalendarDay, Zone: "Europe/Berlin"})
+	w, err := newWindows(&Limit{Calendar: Calendar{Unit: CalendarDay, Zone: "Europe/Berlin"}})
 	if err != nil {
 		t.Fatal(err)
 	}

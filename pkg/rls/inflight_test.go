@@ -74,27 +74,29 @@ func TestInFlight(t *testing.T) {
 	}
 }
 
-// A request without an end counts for its longest time, and not for twice that time.
+// A request without an end counts for its longest time, and not for twice that time, in each quarter of a window.
 func TestInFlightWithoutEnd(t *testing.T) {
-	e := replicas(t, 1)[0]
-	e.service.SetRules(compile(t, flying(t)))
-	e.clock.advance(time.Minute)
-	first := e.start(t)
-	e.start(t)
-	e.clock.advance(10 * time.Minute)
-	if e.start(t) != "" {
-		t.Error("3 in flight within the longest time")
-	}
-	e.clock.advance(10 * time.Minute)
-	for i, admitted := range []bool{true, true, false} {
-		if got := e.start(t) != ""; got != admitted {
-			t.Errorf("request %d after twice the longest time: admitted %t, want %t", i, got, admitted)
+	for quarter := range 4 {
+		e := replicas(t, 1)[0]
+		e.service.SetRules(compile(t, flying(t)))
+		e.clock.advance(time.Minute + time.Duration(quarter)*10*time.Minute)
+		first := e.start(t)
+		e.start(t)
+		e.clock.advance(10 * time.Minute)
+		if e.start(t) != "" {
+			t.Errorf("begun in quarter %d: 3 in flight within the longest time", quarter)
 		}
-	}
-	if got := e.end(t, "end", first); got != "expired" {
-		t.Errorf("an end after twice the longest time: got %q, want expired", got)
-	}
-	if e.start(t) != "" {
-		t.Error("an end of a request whose time is over gave something back")
+		e.clock.advance(10 * time.Minute)
+		for i, admitted := range []bool{true, true, false} {
+			if got := e.start(t) != ""; got != admitted {
+				t.Errorf("begun in quarter %d: request %d after twice the longest time: admitted %t, want %t", quarter, i, got, admitted)
+			}
+		}
+		if got := e.end(t, "end", first); got != "expired" {
+			t.Errorf("begun in quarter %d: an end after twice the longest time: got %q, want expired", quarter, got)
+		}
+		if e.start(t) != "" {
+			t.Errorf("begun in quarter %d: an end of a request whose time is over gave something back", quarter)
+		}
 	}
 }

@@ -57,7 +57,7 @@ func (c *call) lifetime() time.Duration {
 	lifetime := max(c.options.Lifetime, c.ttl)
 	for i := range c.holdings {
 		if w := c.holdings[i].Bucket.Window; w.InFlight() {
-			lifetime = max(lifetime, time.Duration(w.End-w.Start)*time.Second)
+			lifetime = max(lifetime, w.MaxTime())
 		}
 	}
 	return lifetime

@@ -181,8 +181,12 @@ func kinRules() []mutant {
 		}),
 		in("pkg/limiter", []mutant{
 			{
-				name: "a request in flight is in the next window too", file: "scratch.go", tested: "pkg/rls", found: "TestInFlightWithoutEnd",
-				lines: 2,
+				name: "a request in flight is in the next quarter too", file: "levelops.go", tested: "pkg/rls", found: "TestInFlightWithoutEnd",
+				without: "if false {",
+			},
+			{
+				name: "the quarter after the last one is in the next window", file: "scratch.go", tested: "pkg/rls", found: "TestInFlightWithoutEnd",
+				without: "if false {",
 			},
 			{
 				name: "what is in flight is held once", file: "holding.go", tested: "pkg/rls", found: "TestInFlight",

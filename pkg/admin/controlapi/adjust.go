@@ -1,13 +1,11 @@
 package controlapi
 
 import (
-	"crypto/sha256"
 	"errors"
 	"fmt"
 	"net/http"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/ratelimit/ratelimit/pkg/api"
 	"github.com/ratelimit/ratelimit/pkg/limiter"
@@ -64,9 +62,6 @@ func (a balances) adjust(c *call, kind limiter.AdjustKind) (any, error) {
 	}
 	adjustment.Limits = a.inForce(c, now, adjustment.Bucket)
 	done, err := a.buckets.AdjustBucket(c.ctx(), now, adjustment)
-	if err == nil && w.variant == "" && (done.Repeated || done.Found && !adjustment.Unfit(done.Booked)) {
-		err = a.adjustNext(c, now, adjustment)
-	}
 	switch {
 	case err != nil:
 		return nil, err
@@ -83,22 +78,6 @@ func (a balances) adjust(c *call, kind limiter.AdjustKind) (any, error) {
 		underLimits(adjustment.Limits, &done.After, out.After)
 	}
 	return out, err
-}
-
-// adjustNext makes an adjustment of requests in flight in the next window too, where a request takes its place
-// as well. The bucket of that window may not be there yet.
-func (a balances) adjustNext(c *call, now time.Time, of limiter.Adjustment) error {
-	if !of.Bucket.Window.InFlight() {
-		return nil
-	}
-	of.Bucket.Window = of.Bucket.Window.Next()
-	if of.Once != "" { // one of its own, of bounded length
-		of.Once = fmt.Sprintf("next window %x", sha256.Sum256([]byte(of.Once)))
-	}
-	if _, err := a.buckets.AdjustBucket(c.ctx(), now, of); err != nil {
-		return fmt.Errorf("%w: the present window is changed, and the next one may not be: %w", limiter.ErrUncertain, err)
-	}
-	return nil
 }
 
 // nothingBooked adds to the refusal of a top-up that no tokens were booked. Above the capacity they need a bucket in use.

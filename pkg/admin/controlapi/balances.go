@@ -30,7 +30,7 @@ func (a balances) detailed(c *call, now time.Time, b *limiter.BucketState) *api.
 	for i := range b.Limits {
 		out.Limits[i].FullAt = b.Limits[i].FullAt(now)
 		if l := b.Limits[i].Limit; out.Window != nil && b.Limits[i].Tokens < l.Capacity*limiter.Milli {
-			out.Limits[i].FullAt = out.Window.End
+			out.Limits[i].FullAt = b.Key.Window.FullAt(now)
 		}
 	}
 	return out
@@ -78,7 +78,7 @@ func (a balances) inForce(c *call, now time.Time, of limiter.BucketKey) *limiter
 func ofWindow(all []limiter.EffectiveLimit, w limiter.Window, now time.Time) *limiter.Limits {
 	var same []limiter.Limit
 	for _, l := range all {
-		if !w.Over(now) && w.Of(l.Limit.Calendar) {
+		if !w.Over(now) && w.Of(&l.Limit) {
 			same = append(same, l.Limit)
 		}
 	}
@@ -134,7 +134,10 @@ func bucketOf(b *limiter.BucketState) *api.Bucket {
 	}
 	for i, l := range b.Limits {
 		out.Limits[i] = api.BucketLimit{Name: l.Limit.Name, Limit: LimitJSON(l.Limit)}
-		if windowed { // which quota it is of is not known here
+		switch {
+		case b.Key.Window.InFlight():
+			out.Limits[i].Limit = LimitJSON(limiter.Concurrent(l.Limit.Name, l.Limit.Capacity, b.Key.Window.MaxTime()))
+		case windowed: // which quota it is of is not known here
 			out.Limits[i].Limit = api.Limit{Rate: api.QuotaUntil(l.Limit.Capacity, out.Window.End)}
 		}
 		if tokens := api.Tokens(l.Tokens); !l.Limit.Unlimited {

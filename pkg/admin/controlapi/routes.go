@@ -5,6 +5,7 @@ import (
 
 	"github.com/ratelimit/ratelimit/pkg/admin"
 	"github.com/ratelimit/ratelimit/pkg/api"
+	"github.com/ratelimit/ratelimit/pkg/limiter"
 )
 
 // New returns the endpoints.
@@ -38,7 +39,7 @@ func (a *API) endpoints() []endpoint {
 	all = append(all, finder{a.cfg.Sources, a.cfg.Activity}.endpoints()...)
 	all = append(all, a.limitsEndpoints()...)
 	all = append(all, switches{a.newNames()}.endpoints()...)
-	all = append(all, balances{a.cfg.Buckets, a.cfg.Sources}.endpoints()...)
+	all = append(all, balances{limiter.PresentBuckets(a.cfg.Buckets), a.cfg.Sources}.endpoints()...)
 	all = append(all, newUsageReader(&a.cfg).endpoints()...)
 	return append(all, auditEndpoints(a.cfg.Status.Can.Audit)...)
 }

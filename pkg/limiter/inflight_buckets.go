@@ -1,0 +1,126 @@
+package limiter
+
+import (
+	"context"
+	"crypto/sha256"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// PresentBuckets returns the buckets of a store as people mean them: a limit in flight has its own name and the balance of
+// the present quarter, and an adjustment of it is made in the present quarter and in the next one. Other buckets are
+// as in the store. It is nil for nil.
+func PresentBuckets(of Buckets) Buckets {
+	if of == nil {
+		return nil
+	}
+	return presentBuckets{of}
+}
+
+type presentBuckets struct{ of Buckets }
+
+func (p presentBuckets) ListBuckets(ctx context.Context, now time.Time, namespace string, f BucketFilter, page Page) (PageOf[BucketState], error) {
+	list, err := p.of.ListBuckets(ctx, now, namespace, f, page)
+	for i := range list.Items {
+		list.Items[i].present(now)
+	}
+	return list, err
+}
+
+func (p presentBuckets) AdjustBucket(ctx context.Context, now time.Time, a Adjustment) (Adjusted, error) {
+	if !a.Bucket.Window.InFlight() {
+		return p.of.AdjustBucket(ctx, now, a)
+	}
+	present, next := a.quarters(now)
+	done, err := p.of.AdjustBucket(ctx, now, present)
+	if err != nil {
+		return done, err
+	}
+	if done.Repeated || done.Found && !a.Unfit(done.Booked) {
+		if _, err := p.of.AdjustBucket(ctx, now, next); err != nil {
+			return Adjusted{}, fmt.Errorf("%w: the present requests in flight are changed, and those of the next %v may not be: %w", ErrUncertain, a.Bucket.Window.MaxTime(), err)
+		}
+	}
+	done.Before.present(now)
+	done.After.present(now)
+	done.Booked = a.Bucket.Window.present(now, done.Booked)
+	if done.First != nil { // it may be of an earlier quarter
+		first := *done.First
+		first.Booked = slices.Clone(first.Booked[:min(len(first.Booked), 1)])
+		for i := range first.Booked {
+			name := first.Booked[i].Limit
+			first.Booked[i].Limit = name[:max(strings.LastIndex(name, quarterDot), 0)]
+		}
+		done.First = &first
+	}
+	return done, nil
+}
+
+// quarters returns the adjustments of the present quarter and of the next one. A reset without a limit is of all
+// quarters of both windows.
+func (a Adjustment) quarters(now time.Time) (present, next Adjustment) {
+	if a.Limit == "" && a.Kind != AdjustReset && a.Limits.Len() == 1 {
+		a.Limit = a.Limits.At(0).Name
+	}
+	a.Limits = a.Limits.inBucket()
+	next = a
+	if a.Once != "" { // one of its own, of bounded length
+		next.Once = fmt.Sprintf("next quarter %x", sha256.Sum256([]byte(a.Once)))
+	}
+	quarter := a.Bucket.Window.quarter(now)
+	if a.Limit == "" || quarter == quarters-1 {
+		next.Bucket.Window = a.Bucket.Window.Next()
+	}
+	if a.Limit != "" {
+		next.Limit = Limit{Name: a.Limit}.ofQuarter((quarter + 1) % quarters).Name
+		a.Limit = Limit{Name: a.Limit}.ofQuarter(quarter).Name
+	}
+	return a, next
+}
+
+// inBucket returns the limits that a bucket has for limits. The set is valid.
+func (s *Limits) inBucket() *Limits {
+	var all []Limit
+	for i := range s.Len() {
+		all = append(all, s.At(i).InBucket()...)
+	}
+	limits, err := NewLimits(all...)
+	if err != nil { // impossible: each window is of one limit in flight
+		return nil
+	}
+	return limits
+}
+
+// present has a bucket of requests in flight have the limit of the present quarter alone, by the name of the limit in
+// flight.
+func (b *BucketState) present(now time.Time) {
+	if !b.Key.Window.InFlight() {
+		return
+	}
+	var limits []LimitState
+	for _, l := range b.Limits {
+		if name, found := strings.CutSuffix(l.Limit.Name, b.Key.Window.suffix(now)); found {
+			l.Limit.Name = name
+			limits = append(limits, l)
+		}
+	}
+	b.Limits = limits
+}
+
+// present returns the bookings of the present quarter, by the name of the limit in flight.
+func (w Window) present(now time.Time, all []Booking) (of []Booking) {
+	for _, b := range all {
+		if name, found := strings.CutSuffix(b.Limit, w.suffix(now)); found {
+			of = append(of, Booking{name, b.Tokens})
+		}
+	}
+	return of
+}
+
+// suffix is the end of the names of limits of the present quarter.
+func (w Window) suffix(now time.Time) string {
+	return quarterDot + strconv.Itoa(w.quarter(now)+1)
+}
