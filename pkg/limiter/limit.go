@@ -38,9 +38,10 @@ const (
 // its own, see [BucketKey], under a limit that never refills.
 //
 // A limit with a Calendar of the unit [InFlight] is one in flight: at most Capacity tokens of requests that
-// have begun and have not ended. A request takes from the bucket of the present window and from that of
-// the next one. It ends when its reservation is settled, or at the latest with the next window: between
-// MaxTime and twice as long after its begin. So each bucket has all requests whose time is not over.
+// have begun and have not ended. A window has four quarters of MaxTime, each with a limit of its own in the
+// window's bucket. A request takes from the present quarter and from the next one. It ends when its reservation
+// is settled, or at the latest with the next quarter: between MaxTime and twice as long after its begin. So
+// each quarter has all requests whose time is not over.
 type Limit struct {
 	Name         string        // a letter, then letters, digits, '_', '.' or '-'; at most MaxLimitName bytes; not "wcu"
 	Capacity     int64         // greatest balance in tokens, 1 to MaxTokens; 0 only of a rate of 0

@@ -166,7 +166,7 @@ func TestBucketsAreFound(t *testing.T) {
 	}
 }
 
-// A request in flight has its place in two buckets, of the present window and of the next one. Without a
+// A request in flight has its place in two quarters, which can be in two buckets. Without a
 // variant the first is read, and both are changed.
 func TestBucketsOfRequestsInFlight(t *testing.T) {
 	c := newChoosing(t, false)

@@ -73,10 +73,6 @@ func bounds(sc *scenario, mode string, long bool) target {
 		t.undecided = 0.027 // by the seed it is just below its target
 	case "O lease: none short", "O lease: none long":
 		t.writes = 0.55
-	case "S lease: none short", "S lease: none long":
-		t.writes = 0.21
-	case "S lease: auto short":
-		t.writes = 0.005
 	case "M lease: none short":
 		t.share = 0.94
 	case "P lease: none short":

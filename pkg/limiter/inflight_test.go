@@ -1,0 +1,95 @@
+package limiter_test
+
+import (
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/ratelimit/ratelimit/pkg/limiter"
+)
+
+// A request in flight takes from one bucket, and from two in the last quarter of a window. Limits in flight have
+// buckets of their own.
+func TestBucketsOfARequestInFlight(t *testing.T) {
+	store := &keysOf{Store: newStore(t)}
+	l := newLimiter(t, limiter.Config{Store: store}, limiter.Static{System: set(t,
+		limiter.Concurrent("slots", 5, time.Minute), limiter.Concurrent("gpu", 5, time.Minute))})
+	start := time.Unix(24_000, 0)
+	for quarter, want := range []int{1, 1, 1, 2, 1} {
+		now := start.Add(time.Duration(quarter) * time.Minute)
+		store.keys = nil
+		decide(t, l, now, take("a", "m", "slots", 1))
+		if len(store.keys) != want {
+			t.Errorf("quarter %d: buckets %+v, want %d", quarter, store.keys, want)
+		}
+		store.keys = nil
+		decide(t, l, now, take("a", "m", "slots", 1, "gpu", 1))
+		if len(store.keys) != 2*want {
+			t.Errorf("quarter %d, two limits: buckets %+v, want %d", quarter, store.keys, 2*want)
+		}
+	}
+}
+
+// An adjustment of a limit in flight is one of the present quarter and of the next one, and is shown by its own
+// name.
+func TestAdjustRequestsInFlight(t *testing.T) {
+	for quarter := range 4 {
+		store := newStore(t)
+		buckets := limiter.PresentBuckets(store)
+		l := newLimiter(t, limiter.Config{Store: store}, limiter.Static{System: set(t, limiter.Concurrent("slots", 5, time.Minute))})
+		now := time.Unix(24_000, 0).Add(time.Duration(quarter) * time.Minute)
+		decide(t, l, now, take("a", "m", "slots", 4))
+		list, err := buckets.ListBuckets(t.Context(), now, limiter.DefaultNamespace, limiter.BucketFilter{}, limiter.Page{Size: 10})
+		if err != nil || len(list.Items) == 0 {
+			t.Fatalf("%+v, %v", list, err)
+		}
+		key := list.Items[0].Key
+		for _, b := range list.Items {
+			if b.Key.Window.Begun(now) {
+				key = b.Key
+			}
+		}
+		a := limiter.Adjustment{Bucket: key, Limit: "slots", Kind: limiter.AdjustSet, Tokens: 3 * limiter.Milli, Once: "once"}
+		for _, repeated := range []bool{false, true} {
+			done, err := buckets.AdjustBucket(t.Context(), now, a)
+			if err != nil || !done.Found || done.Repeated != repeated {
+				t.Fatalf("quarter %d: %+v, %v", quarter, done, err)
+			}
+			got := []string{}
+			for _, s := range [][]limiter.LimitState{done.Before.Limits, done.After.Limits} {
+				for _, l := range s {
+					got = append(got, l.Limit.Name)
+				}
+			}
+			if diff := cmp.Diff([]string{"slots", "slots"}, got); diff != "" {
+				t.Errorf("quarter %d, repeated %t: limits (-want +got):\n%s", quarter, repeated, diff)
+			}
+			booked := done.Booked
+			if repeated && done.First != nil {
+				booked = done.First.Booked
+			}
+			if diff := cmp.Diff([]limiter.Booking{{Limit: "slots", Tokens: 2 * limiter.Milli}}, booked); diff != "" {
+				t.Errorf("quarter %d, repeated %t: booked (-want +got):\n%s", quarter, repeated, diff)
+			}
+		}
+		for i, want := range []bool{true, false} {
+			if d := decide(t, l, now.Add(time.Minute), take("a", "m", "slots", 2)); d.Admitted != want { // 3 are there in the next quarter too
+				t.Errorf("quarter %d, request %d: admitted %t, want %t", quarter, i, d.Admitted, want)
+			}
+		}
+	}
+}
+
+// The names of limits in flight leave room for the number of a quarter.
+func TestNamesOfLimitsInFlight(t *testing.T) {
+	name := strings.Repeat("n", limiter.MaxLimitName-2)
+	if err := limiter.Concurrent(name, 5, time.Minute).Validate(); err != nil {
+		t.Error(err)
+	}
+	if err := limiter.Concurrent(name+"n", 5, time.Minute).Validate(); !errors.Is(err, limiter.ErrInvalid) {
+		t.Errorf("a name of %d bytes: %v", len(name)+1, err)
+	}
+}
