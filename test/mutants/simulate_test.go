@@ -39,6 +39,8 @@ func simulatedRules() []simulated {
 			1, "other = keeps(found, of, now)\nother.Tokens = max(other.Tokens, 0)"),
 		by("plan", "adjusted.go", "an adjustment raises the epoch", "few,adjust",
 			1, ""),
+		by("plan", "form.go", "a limit with an extra is written exactly", "few,adjust,slow",
+			3, ""),
 		by("plan", "write.go", "tokens that come back raise the epoch", "few,leases,lost,tails",
 			1, "return one != other"),
 		by("plan", "shard.go", "a living shard is not replaced", "few,shards,lost,tails",

@@ -252,7 +252,7 @@ func (a *adjusting) sets() {
 	}
 	for _, l := range a.limits {
 		if to, ok := a.to[l.name]; ok {
-			l.setting = append(l.setting, &sinceSet{by: a, began: a.began, capacity: to.capacity, level: to.tokens + l.admitted.given/tallyScale - a.gift})
+			l.setting = append(l.setting, &sinceSet{by: a, began: a.began, capacity: to.capacity, level: to.tokens + to.extra + l.admitted.given/tallyScale - a.gift})
 		}
 	}
 }
@@ -268,8 +268,9 @@ func (l *limitHistory) ends(a *adjusting) *sinceSet {
 	return s
 }
 
-// level is the capacity of a limit, and the balance that a set or a reset gives it.
-type level struct{ capacity, tokens int64 }
+// level is the capacity of a limit, the balance that a set or a reset gives it, and the extra that a reset leaves
+// beside it.
+type level struct{ capacity, tokens, extra int64 }
 
 // levels returns those of the limits that all shards have, in millitokens. A shard under older limits
 // can have less than its part of the new balance.
@@ -284,12 +285,13 @@ func (a *adjusting) levels() map[string]level {
 			if it == nil || it.Shard.Retired {
 				continue
 			}
-			capacity := it.Balances[it.Find(l.name)].Share.Capacity
-			tokens := capacity
+			of := &it.Balances[it.Find(l.name)]
+			capacity := of.Share.Capacity
+			tokens, extra := capacity, of.Extra()
 			if a.Kind == limiter.AdjustSet {
-				tokens = min(schema.PartOf(a.Tokens, it.Shard.Index, it.Shard.Level), capacity)
+				tokens, extra = min(schema.PartOf(a.Tokens, it.Shard.Index, it.Shard.Level), capacity), 0
 			}
-			sum = level{sum.capacity + capacity, sum.tokens + tokens}
+			sum = level{sum.capacity + capacity, sum.tokens + tokens, sum.extra + extra}
 		}
 		all[l.name] = sum
 	}
@@ -336,7 +338,7 @@ func TestSetCountsTopUpUnderWay(t *testing.T) {
 		l := &limitHistory{name: "a", admitted: newTally(0), all: newTally(0), lacks: &shortfall{}}
 		l.lacks.under(tokenbucket.Params{Capacity: 100_000, Amount: 1, Period: 60_000}, 0)
 		l.gives(more)
-		a := &adjusting{Adjustment: limiter.Adjustment{Kind: limiter.AdjustSet, Tokens: tokens}, limits: []*limitHistory{l}, landed: 1, to: map[string]level{"a": {100_000, tokens}}}
+		a := &adjusting{Adjustment: limiter.Adjustment{Kind: limiter.AdjustSet, Tokens: tokens}, limits: []*limitHistory{l}, landed: 1, to: map[string]level{"a": {100_000, tokens, 0}}}
 		a.sets()
 		a.applied(f, l, l.ends(a), 0)
 		l.took(f, &bucket{}, &call{}, tc.took)

@@ -144,7 +144,11 @@ func (f *fleet) asked(p *process, ops []limiter.Op, patience int64) *call {
 			if sp.Refund > 0 {
 				l.gives(sp.Refund)
 			}
-			c.open = append(c.open, l.admitted.begin(f.now), l.all.begin(f.now))
+			extra := int64(0)
+			if f.on.adjust {
+				extra = b.extra(sp.Limit)
+			}
+			c.open = append(c.open, l.admitted.begin(f.now, extra), l.all.begin(f.now, extra))
 		}
 	}
 	f.beginShares(c)

@@ -353,22 +353,35 @@ func balanceAt(it *schema.Bucket, x *schema.Balance, now int64) (n, extra int64)
 	return room.Div(room, unit).Int64(), extra // rounds down
 }
 
-// there returns the balance of a limit in the items of a bucket without its extra, and whether it is
+// extra returns the millitokens of a limit above its capacity, in the items of a bucket. A shard that is merged
+// brings its own.
+func (b *bucket) extra(limit string) (sum int64) {
+	for _, it := range b.items {
+		if it == nil {
+			continue
+		}
+		if of := it.Any(limit); of != nil {
+			sum += of.Extra()
+		}
+	}
+	return sum
+}
+
+// there returns the balance of a limit in the items of a bucket and its extra, and whether they are
 // known.
-func (b *bucket) there(f *fleet, limit string) (n int64, ok bool) {
+func (b *bucket) there(f *fleet, limit string) (n, extra int64, ok bool) {
 	for _, it := range b.items {
 		if it == nil || it.Shard.Retired {
 			continue
 		}
 		i := it.Find(limit)
 		if i < 0 {
-			return 0, false
+			return 0, 0, false
 		}
-		m, _ := balanceAt(it, &it.Balances[i], f.lateTime())
-		n += m
-		ok = true
+		m, more := balanceAt(it, &it.Balances[i], f.lateTime())
+		n, extra, ok = n+m, extra+more, true
 	}
-	return n, ok
+	return n, extra, ok
 }
 
 // lateTime is the time on the fastest clock, in Unix ms.

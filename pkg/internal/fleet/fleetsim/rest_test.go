@@ -91,12 +91,12 @@ func (f *fleet) want(p *process, b *bucket, admitted bool, n func(capacity int64
 func (f *fleet) checkAccount() {
 	for _, b := range f.buckets {
 		for _, l := range b.limits {
-			there, ok := b.there(f, l.name)
+			there, extra, ok := b.there(f, l.name)
 			if !ok || f.fault != nil {
 				continue
 			}
-			if err := l.all.check(f.now, there); err != nil {
-				f.failf("bucket %d, limit %s, at rest: with the %d millitokens that are there, %w", b.index, l.name, there, err)
+			if err := l.all.check(f.now, there+extra); err != nil {
+				f.failf("bucket %d, limit %s, at rest: with the %d millitokens that are there, %w", b.index, l.name, there+extra, err)
 			}
 			capacity := l.lacks.params.Capacity
 			if over := l.lacks.check(f.now, capacity-there); over > f.lostTwice() && !b.twins {

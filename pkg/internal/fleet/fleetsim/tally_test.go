@@ -15,7 +15,8 @@ import (
 //
 // For each moment s at which a call began it has the net takes since, and the refill
 // of the limit up to s. The greatest sum of them bounds the balance now, which is
-// below the capacity and the refill up to now.
+// below the capacity and the refill up to now. A limit with an extra at s had it above
+// the capacity. The items show it. That it was given is for moments before it.
 type tally struct {
 	rate, capacity int64 // scaled
 	spread         int64 // ticks, between the clocks
@@ -61,11 +62,11 @@ func (y *tally) under(p tokenbucket.Params) {
 	y.capacity = max(y.capacity, p.Capacity)
 }
 
-// begin records that a call begins.
-func (y *tally) begin(now int64) *openCall {
+// begin records that a call begins, beside an extra of some millitokens.
+func (y *tally) begin(now, extra int64) *openCall {
 	c := &openCall{from: now / tallyTick}
 	y.open = append(y.open, c)
-	sum := c.from*y.rate - y.given - y.offset
+	sum := c.from*y.rate - y.given - y.offset - extra*tallyScale
 	if n := len(y.recent); n > 0 && y.recent[n-1].at == c.from {
 		y.recent[n-1].sum = max(y.recent[n-1].sum, sum)
 	} else {
