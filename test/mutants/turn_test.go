@@ -25,6 +25,9 @@ func turnRules() []mutant {
 				without: "return soon && l.crowded(now)",
 			},
 			{
+				name: "no turn is asked for a task without work", file: "maintain.go", found: "TestTasksWithoutWorkAreLeftOut", lines: 3,
+			},
+			{
 				name: "a turn is not asked for again before the exact write", file: "turn.go", found: "TestATurnIsAskedFor",
 				without: "if state == nil || state.Shard.Epoch >= schema.MaxEpoch {",
 			},

@@ -56,10 +56,26 @@ func (l *keeper) tidy(now time.Time) (m message, waits bool) {
 		return l.make(now), false
 	case len(l.out) > 0:
 		return nil, true
+	}
+	return l.work(now)
+}
+
+// work does a task of an item for which nothing is under way: it clears a split, does what is to be done
+// first, or splits. It returns what tidy does.
+func (l *keeper) work(now time.Time) (m message, waits bool) {
+	t, state := &l.tasks, l.view.state
+	moving := state.Shard.Moving
+	for !moving && len(t.todo) > 0 && l.idle(&t.todo[0], now) { // rule: no turn is asked for a task without work
+		t.todo = t.todo[1:]
+	}
+	splits := t.load.Busy && plan.Splits(state)
+	switch {
+	case !moving && !splits && len(t.todo) == 0:
+		return nil, false
 	case (moving || len(t.todo) == 0 || t.todo[0].TaskKind != Look) && l.turner.turnDue(true, now):
 		return l.turner.turn(now, false), true
 	case moving:
-		w, err := plan.Clear(v.state, l.sender.cost())
+		w, err := plan.Clear(state, l.sender.cost())
 		return l.reshape(w, err, func() {}, now), true
 	case len(t.todo) > 0:
 		next := t.todo[0]
@@ -67,8 +83,27 @@ func (l *keeper) tidy(now time.Time) (m message, waits bool) {
 		m = l.do(next, now)
 		return m, m != nil
 	}
-	w, err := plan.Split(v.state, l.lately(now), l.sender.cost())
+	w, err := plan.Split(state, l.lately(now), l.sender.cost())
 	return l.reshape(w, err, func() { l.host.Counters.Splits.Add(1) }, now), true
+}
+
+// idle reports whether there is nothing to do for a task: the shard is not to be retired, or it is not the
+// one that takes in the shard of the task next. A shard of an earlier split is never taken in.
+func (l *keeper) idle(t *task, now time.Time) bool {
+	shard := &l.view.state.Shard
+	switch t.TaskKind {
+	case Look:
+		return false
+	case Retire:
+		return shard.Index < max(shard.Level/2, 1) || now.Sub(l.tasks.load.Quiet) < l.host.cfg.Quiet
+	case absorb:
+		if !shard.Sharded() || t.tries >= taskTries {
+			return true
+		}
+		other := shard.Other()
+		return other.Index != t.index || t.found != nil && t.found.Shard.Birth < other.Birth
+	}
+	return true
 }
 
 // lately is the time at which a task changes the item: not before any that something was
@@ -106,9 +141,6 @@ func (l *keeper) do(t task, now time.Time) message {
 	case Look:
 		return l.sender.read(now)
 	case Retire:
-		if v.state.Shard.Index < max(v.state.Shard.Level/2, 1) || now.Sub(l.tasks.load.Quiet) < l.host.cfg.Quiet {
-			return nil
-		}
 		w, err := plan.Retire(v.state, l.lately(now), l.sender.cost())
 		return l.reshape(w, err, func() {}, now)
 	case absorb:
@@ -121,12 +153,6 @@ func (l *keeper) do(t task, now time.Time) message {
 // or gone.
 func (l *keeper) absorb(t task, now time.Time) message {
 	state := l.view.state
-	if !state.Shard.Sharded() || t.tries >= taskTries {
-		return nil
-	}
-	if other := state.Shard.Other(); other.Index != t.index {
-		return nil
-	}
 	t.tries++
 	if t.found == nil && !t.gone { // only an item that is missing after the state of its heir is missing for good
 		return l.sender.launch(&peeking{by: l, task: t}, now)
