@@ -10,6 +10,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 
 	"github.com/ratelimit/ratelimit/pkg/internal/fleet/schema"
+	"github.com/ratelimit/ratelimit/pkg/limiter"
 )
 
 // streak is an exact write that is tried again and again.
@@ -18,8 +19,10 @@ type streak struct {
 	first, last int64
 	epoch       string // that its first try rested on
 	tries       int
-	open        int // tries whose end the replica does not know
-	others      int // plain writes of the item that the replica sent since then
+	open        int     // tries whose end the replica does not know
+	others      int     // plain writes of the item that the replica sent since then
+	calls       []*call // of the replica to the bucket, that were open at the last try
+	sent        int64   // when the replica last sent an update of the item
 }
 
 // givenUp is how long a write must not be tried to count as given up: nothing wants it any more.
@@ -29,6 +32,26 @@ const givenUp = 150 * int64(time.Millisecond)
 // any more. A lease write that is wanted comes before them. So the replica wants none meanwhile: the
 // demand has become too small for a lease, or the requests too large for the tokens of the item.
 const passedOver = 2
+
+// limitsWrite is the kind of a write that changes the limits.
+const limitsWrite = "change of limits"
+
+// lullTrips is for how many round trips a replica sends no update of an item that wants one: another one has a
+// turn, or others return their leases.
+const lullTrips = 4
+
+// dropped reports whether a replica wants a change of limits no more. Calls alone want it. Those of the last try
+// are over, and the replica has sent no update of the item since then, for longer than one that wants it waits.
+func (s *streak) dropped(f *fleet) bool {
+	quiet := s.sent
+	for _, c := range s.calls {
+		if !c.over {
+			return false
+		}
+		quiet = max(quiet, c.ended)
+	}
+	return s.kind == limitsWrite && s.open == 0 && f.now-quiet > lullTrips*f.trip()
+}
 
 // attrsOf returns the attributes that an expression names.
 func attrsOf(in *dynamodb.UpdateItemInput, text *string) (attrs []string) {
@@ -58,7 +81,7 @@ func exactKind(in *dynamodb.UpdateItemInput) string {
 	}{
 		{"split", []string{schema.AttrMoving}},
 		{"merge", []string{schema.AttrRetired, schema.AttrLevel}},
-		{"change of limits", []string{schema.AttrVersion, schema.AttrPending}},
+		{limitsWrite, []string{schema.AttrVersion, schema.AttrPending}},
 		{leaseWrite, []string{schema.AttrLeases}},
 	} {
 		if slices.ContainsFunc(kind.attrs, func(attr string) bool { return slices.Contains(changes, attr) }) {
@@ -91,13 +114,31 @@ func epochOf(in *dynamodb.UpdateItemInput) string {
 func (p *process) tries(pk, kind string, in *dynamodb.UpdateItemInput) {
 	f := p.fleet
 	s := p.trying[pk+kind]
-	if s == nil || f.now-s.last > givenUp+f.trip() || s.others >= passedOver {
+	if s == nil || f.now-s.last > givenUp+f.trip() || s.others >= passedOver || s.dropped(f) {
 		s = &streak{kind: kind, first: f.now, epoch: epochOf(in)}
 		p.trying[pk+kind] = s
 	}
-	s.last, s.others = f.now, 0
+	s.last, s.others, s.calls = f.now, 0, f.callsOf(p, pk)
 	s.tries++
 	s.open++
+}
+
+// callsOf returns the open calls of a process to the bucket of an item.
+func (f *fleet) callsOf(p *process, pk string) (open []*call) {
+	b := f.byKey[pk].bucket
+	for _, c := range f.calls {
+		if c.process == p && slices.ContainsFunc(c.ops, func(op limiter.Op) bool { return f.bucket(op.Bucket) == b }) {
+			open = append(open, c)
+		}
+	}
+	return open
+}
+
+// sends records that a process sends an update.
+func (p *process) sends(pk string) {
+	if s := p.trying[pk+limitsWrite]; s != nil {
+		s.sent = p.fleet.now
+	}
 }
 
 // passes records that a process sends an update that is no exact write of leases, limits or shards. A plain
@@ -179,6 +220,53 @@ func TestALeaseWriteIsPassedOver(t *testing.T) {
 				}
 			}
 			if got := p.trying["pk"+leaseWrite].tries; got != tc.want {
+				t.Errorf("the streak has %d tries, want %d", got, tc.want)
+			}
+		})
+	}
+}
+
+// A change of limits is dropped where the calls that wanted it are over, and the replica is quiet for longer
+// than it would wait. A call that is open, or an update meanwhile, shows that it is wanted.
+func TestAChangeOfLimitsIsDropped(t *testing.T) {
+	const median = 1.2e6
+	update := &dynamodb.UpdateItemInput{
+		ConditionExpression: aws.String("#0=:0"), UpdateExpression: aws.String("SET #1=:1"),
+		ExpressionAttributeNames: map[string]string{"#0": schema.AttrSerial, "#1": schema.AttrVersion},
+	}
+	trip := (&fleet{median: median}).trip()
+	for name, tc := range map[string]struct {
+		ends  int64 // when the call is over; 0 = it is open
+		sends int64 // when another update is sent; 0 = none
+		again int64 // when the write is tried again
+		want  int   // tries of the streak
+	}{
+		"a call that is open":            {0, 0, 20 * trip, 2},
+		"a call that was over":           {trip, 0, 6 * trip, 1},
+		"a call that was over just now":  {5 * trip, 0, 6 * trip, 2},
+		"an update before":               {trip, 3 * trip, 8 * trip, 1},
+		"an update just now":             {trip, 5 * trip, 8 * trip, 2},
+		"the call is over, and no pause": {trip, 0, 3 * trip, 2},
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := &bucket{}
+			f := &fleet{eventLoop: &eventLoop{}, median: median}
+			f.byKey, f.byEntity = map[string]itemOf{"pk": {b, 0}}, map[string]*bucket{"e": b}
+			p := &process{fleet: f, trying: make(map[string]*streak)}
+			c := &call{process: p, ops: []limiter.Op{{Bucket: limiter.BucketKey{Entity: "e"}}}}
+			f.calls = []*call{c}
+			p.tries("pk", exactKind(update), update)
+			p.sends("pk")
+			p.answered("pk", limitsWrite)
+			if tc.ends > 0 {
+				c.over, c.ended, f.calls = true, tc.ends, nil
+			}
+			if f.now = tc.sends; tc.sends > 0 {
+				p.sends("pk")
+			}
+			f.now = tc.again
+			p.tries("pk", exactKind(update), update)
+			if got := p.trying["pk"+limitsWrite].tries; got != tc.want {
 				t.Errorf("the streak has %d tries, want %d", got, tc.want)
 			}
 		})

@@ -61,6 +61,7 @@ type call struct {
 	deadline int64
 	canceled bool
 	over     bool
+	ended    int64 // when it was over
 	ops      []limiter.Op
 	open     []*openCall // two for each spend
 	shares   []openShare // one for each spend
@@ -171,7 +172,7 @@ func (l *limitHistory) gave(n int64) { l.admitted.gave(n); l.all.gave(n) }
 
 // answered records the answer to a caller.
 func (f *fleet) answered(c *call, admitted bool, err error) {
-	c.over = true
+	c.over, c.ended = true, f.now
 	f.calls = slices.DeleteFunc(f.calls, func(other *call) bool { return other == c })
 	f.count(c, admitted, err)
 	f.tracef("replica %d answers after %v: bucket %s: admitted %t, late %t, %v, %+v", c.process.index, time.Duration(f.now-c.from), c.ops[0].Bucket.Entity, admitted, c.ops[0].Late, err, c.ops[0].Spends)

@@ -52,6 +52,7 @@ func (c client) UpdateItem(ctx context.Context, in *dynamodb.UpdateItemInput, _ 
 	} else {
 		c.process.passes(pk, in)
 	}
+	c.process.sends(pk)
 	told, throttled, landed := false, false, false // told: the sender got the answer that it was not applied
 	out, err := sendTo(ctx, c.process, "UpdateItem", in.Key, func(ctx context.Context) (*dynamodb.UpdateItemOutput, error) {
 		out, err := f.update(ctx, in)

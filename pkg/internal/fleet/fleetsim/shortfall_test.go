@@ -152,7 +152,7 @@ func (f *fleet) died(p *process) {
 		if c.process != p {
 			continue
 		}
-		c.over = true
+		c.over, c.ended = true, f.now
 		f.calls = slices.DeleteFunc(f.calls, func(other *call) bool { return other == c })
 		for i := range c.shares {
 			y := c.shares[i].limit
