@@ -56,7 +56,7 @@ func (l estimator) underWayUpTo(last *Request, limit string) int64 {
 		if !b.shown(l.view.state) {
 			sum = min(sum+b.takes(limit), most)
 		}
-		if last != nil && slices.Contains(b.actors, last) { // rule: later takes do not count against a late decision
+		if last != nil && last.state.inWrite() && slices.Contains(b.actors, last) { // rule: later takes do not count against a late decision
 			break
 		}
 	}

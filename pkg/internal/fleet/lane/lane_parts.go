@@ -26,8 +26,12 @@ type requests struct {
 	newer wanted
 }
 
-// remove takes a request out of the queue. The lane is locked.
+// remove takes a request out of the queue. The lane is locked. Mostly it is the first one, whose deadline comes first.
 func (l *requests) remove(r *Request) {
+	if len(l.queue) > 0 && l.queue[0] == r {
+		l.queue = l.queue[1:]
+		return
+	}
 	for i, other := range l.queue {
 		if other == r {
 			l.queue = append(l.queue[:i:i], l.queue[i+1:]...)
