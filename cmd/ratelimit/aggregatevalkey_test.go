@@ -75,7 +75,7 @@ func TestAggregateArchivesOfAServer(t *testing.T) {
 	file := programtest.WriteFile(t, "c.yaml", onServer(server.Address, "", "4/hour"))
 	process := archives(t, file)
 	eventually(t, "two events in the archive", func() bool {
-		lines, _ := archived(t, bucket, "audit-events")
+		lines, _ := archived(t, bucket)
 		return len(lines) >= 2
 	})
 	service := start(t, "--config", file)
@@ -88,7 +88,7 @@ func TestAggregateArchivesOfAServer(t *testing.T) {
 		t.Fatalf("no address in the log\n%s", process.log)
 	}
 	for path, want := range map[string]string{"/healthz": "ok\n", "/readyz": "ok\n", "/metrics": "\nratelimit_aggregate_archived_events_total 2\n"} {
-		r, err := http.Get("http://" + address[1] + path) //nolint:noctx // of this test
+		r, err := http.Get("http://" + address[1] + path)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -102,7 +102,7 @@ func TestAggregateArchivesOfAServer(t *testing.T) {
 	process = archives(t, file)
 	eventually(t, "the next process", func() bool { return strings.Contains(process.log.String(), "aggregating") })
 	process.end(t)
-	lines, names := archived(t, bucket, "audit-events")
+	lines, names := archived(t, bucket)
 	wantServersEvents(t, lines, names)
 }
 

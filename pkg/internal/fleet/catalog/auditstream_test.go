@@ -191,9 +191,10 @@ func TestAuditStreamOfAWindowThatIsFull(t *testing.T) {
 				for i, e := range tt.events {
 					h.event(e.space, h.now.Add(time.Duration(e.minutes)*time.Minute), uint64(i+1)) // #nosec G115 -- small
 				}
-				var sizes []int
-				for _, r := range h.readAll(h.stream(h.now.Add(3*time.Hour), tt.held)) {
-					sizes = append(sizes, len(r.IDs))
+				all := h.readAll(h.stream(h.now.Add(3*time.Hour), tt.held))
+				sizes := make([]int, len(all))
+				for i, r := range all {
+					sizes[i] = len(r.IDs)
 				}
 				if !slices.Equal(sizes, tt.reads) {
 					t.Errorf("reads of %d events, want %d", sizes, tt.reads)
