@@ -44,9 +44,10 @@ func newBucket(t *testing.T, moto, name string) *s3.Client {
 	return client
 }
 
-// archived returns the lines of all objects of a bucket in order, and the names of the objects.
-func archived(t *testing.T, client *s3.Client, bucket string) (lines, names []string) {
+// archived returns the lines of all objects of the bucket audit-events in order, and the names of the objects.
+func archived(t *testing.T, client *s3.Client) (lines, names []string) {
 	t.Helper()
+	bucket := "audit-events"
 	list, err := client.ListObjectsV2(t.Context(), &s3.ListObjectsV2Input{Bucket: &bucket})
 	if err != nil {
 		t.Fatal(err)
@@ -226,11 +227,11 @@ func TestAggregateArchives(t *testing.T) {
 	a.remove(t)
 	process := aggregate(t, file, "--archive", "s3://audit-events/audit")
 	eventually(t, "three events in the archive", func() bool {
-		lines, _ := archived(t, bucket, "audit-events")
+		lines, _ := archived(t, bucket)
 		return len(lines) >= 3
 	})
 	process.end(t)
-	lines, names := archived(t, bucket, "audit-events")
+	lines, names := archived(t, bucket)
 	a.wantArchived(t, lines, names)
 	if !strings.Contains(process.log.String(), "audit events cannot be archived") {
 		t.Errorf("S3 has failed %d times, and the log is\n%s", puts.Load(), process.log)
@@ -269,7 +270,7 @@ func testLambdaArchives(t *testing.T, program string) {
 		if failed := function.failures(t, shard, expired); len(failed) != 0 {
 			t.Errorf("the function reports %q", failed)
 		}
-		lines, names := archived(t, bucket, "audit-events")
+		lines, names := archived(t, bucket)
 		a.wantArchived(t, lines, names)
 	}
 	if metrics := function.out.String(); strings.Count(metrics, `"ArchivedEvents":3`) != 2 {

@@ -26,6 +26,7 @@ import (
 	"github.com/ratelimit/ratelimit/pkg/aggregator"
 	"github.com/ratelimit/ratelimit/pkg/dynamo"
 	"github.com/ratelimit/ratelimit/pkg/limiter"
+	"github.com/ratelimit/ratelimit/pkg/valkey"
 )
 
 type aggregateFlags struct {
@@ -37,7 +38,8 @@ type aggregateFlags struct {
 	flush   time.Duration
 	archive string
 	lambda  bool
-	table   string // of lambda
+	table   string                 // of lambda
+	changed func(flag string) bool // reports whether a flag was given
 }
 
 // NewAggregate returns the command aggregate.
@@ -45,12 +47,16 @@ func NewAggregate() *cobra.Command {
 	var f aggregateFlags
 	cmd := &cobra.Command{
 		Use:   "aggregate",
-		Short: "Write the usage of a fleet into its table",
-		Long: `aggregate reads the change stream of the table that the configuration names, and writes
-usage by hour, day and month into the table, which list usage and get usage show. Run one
-process or more: each shard of the stream is read by one of them, and another one goes on
-when it ends. Each record counts once. A stream keeps records for 24 hours. With --archive,
-audit events that expire go to S3 as lines of JSON.
+		Short: "Write the usage of a fleet into its table, and audit events to S3",
+		Long: `aggregate reads the change stream of the DynamoDB table that the configuration names, and
+writes usage by hour, day and month into the table, which list usage and get usage show. Run
+one process or more: each shard of the stream is read by one of them, and another one goes
+on when it ends. Each record counts once. A stream keeps records for 24 hours. With
+--archive, audit events that expire go to S3 as lines of JSON.
+
+A Valkey or Redis server counts usage by itself. With store.type: valkey the command needs
+--archive, and writes each audit event to S3 within half an hour. The event stays in the
+table for audit.retention. A stop of less than that loses no event.
 
 It serves /metrics, /healthz and /readyz on the address of --http-address, or of server.http.`,
 		Example: `  ratelimit aggregate --config ratelimit.yaml
@@ -58,15 +64,16 @@ It serves /metrics, /healthz and /readyz on the address of --http-address, or of
   ratelimit aggregate --config ratelimit.yaml --archive s3://audit-events/audit`,
 		Args: command.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
+			f.changed = cmd.Flags().Changed
 			return f.start(cmd.Context(), cmd.OutOrStdout(), cmd.ErrOrStderr())
 		},
 	}
 	f.Flags(cmd)
 	cmd.Flags().StringVar(&f.address, "http-address", "", "host:port of /metrics, /healthz and /readyz (default: server.http.address)")
-	cmd.Flags().StringSliceVar(&f.windows, "windows", []string{"hour", "day", "month"}, "windows to write")
+	cmd.Flags().StringSliceVar(&f.windows, "windows", []string{"hour", "day", "month"}, "windows of usage to write")
 	cmd.Flags().StringToStringVar(&f.keep, "keep", nil, "how long to keep a window after its end, such as hour=720h; 24h or more, 0 = for good (default hour=336h,day=9600h,month=0)")
 	cmd.Flags().DurationVar(&f.flush, "flush", aggregator.DefaultFlushAfter, "how long records wait for others, to be written together; 100ms to 1m")
-	cmd.Flags().StringVar(&f.archive, "archive", "", "where audit events go when they expire, such as s3://bucket/audit (default: nowhere)")
+	cmd.Flags().StringVar(&f.archive, "archive", "", "where audit events go, such as s3://bucket/audit (default: nowhere)")
 	cmd.Flags().BoolVar(&f.lambda, "lambda", false, "answer calls of the runtime of AWS Lambda, which starts the program so by itself")
 	cmd.Flags().StringVar(&f.table, "table", "", "table of --lambda")
 	return cmd
@@ -91,13 +98,31 @@ func (f *aggregateFlags) start(ctx context.Context, stdout, stderr io.Writer) er
 	if err != nil {
 		return err
 	}
-	if cfg.Store.Type != config.StoreDynamoDB {
-		return command.Misused(fmt.Errorf("store.type is %s: a stream is there only with dynamodb; the other stores keep usage by themselves", cfg.Store.Type))
-	}
 	if f.flush < 100*time.Millisecond || f.flush > time.Minute {
 		return command.Misused(fmt.Errorf("--flush is %v; it must be 100ms to 1m", f.flush))
 	}
+	if err := f.checkStore(cfg.Store.Type); err != nil {
+		return command.Misused(err)
+	}
 	return f.run(ctx, cfg, windows, keep, stderr)
+}
+
+// checkStore refuses a store that has nothing to aggregate, and flags that are not for it.
+func (f *aggregateFlags) checkStore(of config.StoreType) error {
+	switch {
+	case of == config.StoreDynamoDB:
+		return nil
+	case of != config.StoreValkey:
+		return fmt.Errorf("store.type is %s: aggregate needs dynamodb, or valkey with --archive; an embedded store counts usage by itself", of)
+	case f.archive == "":
+		return errors.New("store.type is valkey, whose server counts usage by itself: name an archive of audit events with --archive s3://bucket/audit, or run no aggregate")
+	}
+	for _, flag := range []string{"windows", "keep", "flush"} {
+		if f.changed(flag) {
+			return fmt.Errorf("--%s is of usage, which the server of store.type: valkey counts by itself: leave it out", flag)
+		}
+	}
+	return nil
 }
 
 // kept returns the windows of the flags, and how long each is kept.
@@ -137,19 +162,20 @@ func (f *aggregateFlags) run(ctx context.Context, cfg *config.Config, windows []
 	if err != nil {
 		return err
 	}
-	stream, err := openStream(ctx, cfg.Store.DynamoDB)
-	if err != nil {
-		return command.Failed(fmt.Errorf("store.dynamodb: %w", err))
+	open := f.onDynamoDB
+	if cfg.Store.Type == config.StoreValkey {
+		open = f.onValkey
 	}
+	a, err := open(ctx, cfg, log)
+	if err != nil {
+		return command.Failed(fmt.Errorf("store.%s: %w", cfg.Store.Type, err))
+	}
+	defer a.end()
 	host, _ := os.Hostname() // "" is fine: the rest is unique
-	alerts := server.OpenAlerts(cfg.Budgets.Webhook, log)
-	snapshots := aggregator.NewThresholds(stream, func() *limiter.BudgetSet { return cfg.Budgets.Set }, alerts.Tell)
-	snapshots.Logger = log
-	p, err := aggregator.New(aggregator.Config{
-		Source: stream, Snapshots: snapshots, Splits: stream, Leases: stream, Owner: host + "/" + rand.Text()[:8], Logger: log,
-		Windows: windows, FlushAfter: f.flush, Retention: func(w limiter.UsageWindow) time.Duration { return keep[w] },
-		Archive: archive, Encode: command.EncodeAuditLine, Reports: stream, ReportID: newReportID(),
-	})
+	a.Windows, a.FlushAfter, a.Retention = windows, f.flush, func(w limiter.UsageWindow) time.Duration { return keep[w] }
+	a.Owner, a.ReportID, a.Logger = host+"/"+rand.Text()[:8], newReportID(), log
+	a.Archive, a.Encode = archive, command.EncodeAuditLine
+	p, err := aggregator.New(a.Config)
 	if err != nil {
 		return command.Failed(err)
 	}
@@ -157,8 +183,51 @@ func (f *aggregateFlags) run(ctx context.Context, cfg *config.Config, windows []
 	if err != nil {
 		return command.Failed(fmt.Errorf("--http-address: %w", err))
 	}
-	log.InfoContext(ctx, "aggregating", "table", cfg.Store.DynamoDB.Table, "windows", strings.Join(f.windows, ","), "http", listener.Addr().String())
-	return command.Failed(serveBeside(ctx, p, alerts, listener, log))
+	log.InfoContext(ctx, "aggregating", "table", a.table, "windows", strings.Join(a.windows, ","), "archive", f.archive, "http", listener.Addr().String())
+	return command.Failed(serveBeside(ctx, p, a.alerts, listener, log))
+}
+
+// aggregation is what a process aggregates, as its store has it.
+type aggregation struct {
+	aggregator.Config
+
+	table   string
+	windows []string // of usage, for the log
+	alerts  *server.Alerts
+	end     func()
+}
+
+// onDynamoDB reads the stream of a table.
+func (f *aggregateFlags) onDynamoDB(ctx context.Context, cfg *config.Config, log *slog.Logger) (*aggregation, error) {
+	stream, err := openStream(ctx, cfg.Store.DynamoDB)
+	if err != nil {
+		return nil, err
+	}
+	alerts := server.OpenAlerts(cfg.Budgets.Webhook, log)
+	snapshots := aggregator.NewThresholds(stream, func() *limiter.BudgetSet { return cfg.Budgets.Set }, alerts.Tell)
+	snapshots.Logger = log
+	return &aggregation{
+		Config: aggregator.Config{Source: stream, Snapshots: snapshots, Splits: stream, Leases: stream, Reports: stream},
+		table:  cfg.Store.DynamoDB.Table, windows: f.windows, alerts: alerts, end: func() {},
+	}, nil
+}
+
+// onValkey reads the audit events of a table. Replicas have the rest.
+func (f *aggregateFlags) onValkey(ctx context.Context, cfg *config.Config, log *slog.Logger) (*aggregation, error) {
+	of := server.ValkeyConfig(&cfg.Store.Valkey)
+	of.Clock, of.AuditRetention = valkey.NewClock(nil), cfg.Audit.Retention
+	var stream *valkey.AuditStream
+	err := (&command.Starting{Log: log}).Await(ctx, "the server", func(ctx context.Context) (err error) {
+		stream, err = valkey.OpenAuditStream(ctx, of)
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	return &aggregation{
+		Config: aggregator.Config{Source: stream, Leases: stream, Reports: stream},
+		table:  of.Name, alerts: server.OpenAlerts(config.Webhook{}, log), end: stream.Close,
+	}, nil
 }
 
 // newReportID returns the id of a new process in the reports of aggregators.

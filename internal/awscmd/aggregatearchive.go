@@ -12,7 +12,7 @@ import (
 )
 
 // openArchive returns the archive of the flags, or nil without one. A bucket that does not exist
-// is an error now: the first event may expire in months.
+// is an error now: the first event may come in months.
 func (f *aggregateFlags) openArchive(ctx context.Context, log *slog.Logger) (aggregator.Archive, error) {
 	if f.archive == "" {
 		return nil, nil

@@ -16,7 +16,7 @@ func NewAggregateMetrics(stats func() aggregator.Stats) *server.StatsMetrics[agg
 	m.Count("losses_total", "Gaps: shards, or parts of them, that the stream dropped unread.", func(s *aggregator.Stats) int64 { return s.Losses })
 	m.Count("dead_letters_total", "Records that cannot be counted, each once; the log has their keys.", func(s *aggregator.Stats) int64 { return s.DeadLetters })
 	m.Count("misdated_records_total", "Records counted at the time of their write, as that of their decision cannot be right.", func(s *aggregator.Stats) int64 { return s.Misdated })
-	m.Count("archived_events_total", "Expired audit events in the archive.", func(s *aggregator.Stats) int64 { return s.Archived })
+	m.Count("archived_events_total", "Audit events in the archive.", func(s *aggregator.Stats) int64 { return s.Archived })
 	m.Count("splits_total", "Splits of buckets finished for a replica.", func(s *aggregator.Stats) int64 { return s.Splits })
 	m.Count("failures_total", "Calls that failed and are made again.", func(s *aggregator.Stats) int64 { return s.Failures })
 	m.Gauge("shards", "Shards of the stream that this process reads.", func(s *aggregator.Stats) float64 { return float64(s.Shards) })

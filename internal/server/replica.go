@@ -25,9 +25,8 @@ func (s *Service) newFleet() *fleet.Fleet {
 	}
 	cfg.Reports, _ = s.Store.(limiter.Reports) // a store in the process has none
 	cfg.Usage, cfg.Budgets = s.Store.Capabilities().UsageSnapshots, func() bool { return s.budgets.Load().Len() > 0 }
-	if s.cfg.Store.Type == config.StoreDynamoDB { // the other stores count usage by themselves
-		cfg.Aggregators, _ = s.Store.(fleet.Aggregators)
-	}
+	cfg.Aggregators, _ = s.Store.(fleet.Aggregators) // a store in the process has none
+	cfg.Counts = s.cfg.Store.Type == config.StoreValkey
 	if table, ok := s.Store.(tableStore); ok {
 		cfg.Leases = func() int64 { return table.Stats().Leases }
 	}

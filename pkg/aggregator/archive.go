@@ -18,7 +18,7 @@ type Archive interface {
 // maxLines is how many bytes of lines are enough to be written.
 const maxLines = 4 << 20
 
-// Lines are expired audit events of one shard of a stream, up until they are in an archive. They
+// Lines are audit events of one shard of a stream, up until they are in an archive. They
 // are for one goroutine.
 //
 // An object has the events of one day in one flush, a line for each, compressed by gzip. Its

@@ -16,10 +16,10 @@ const (
 	DefaultFlushRecords = 5000
 )
 
-// Config configures a poller. Source, Snapshots, Leases and Owner must be set.
+// Config configures a poller. Source, Leases, Owner, and Snapshots or Archive must be set.
 type Config struct {
 	Source    Source
-	Snapshots Snapshots
+	Snapshots Snapshots // nil = no usage is counted, and the events of each read are archived by themselves
 	Leases    Leases
 	Owner     string // name of this process: another process never has it
 
@@ -31,7 +31,7 @@ type Config struct {
 	FlushAfter   time.Duration                           // records wait so long for others of their snapshot; 0 = DefaultFlushAfter
 	FlushRecords int                                     // most records that wait; 0 = DefaultFlushRecords
 	Splits       Splits                                  // finishes splits of buckets; nil = their replicas alone do
-	Archive      Archive                                 // of audit events that expire; nil = none
+	Archive      Archive                                 // of audit events; nil = none
 	Encode       func(*Expired) ([]byte, error)          // writes an event of the archive as a line; needed with Archive
 	Reports      Reports                                 // are told how far the process is; nil = none
 	ReportID     string                                  // of this process in Reports: another process never has it; needed with Reports

@@ -7,7 +7,7 @@
 //   - A [Batch] sums records up by snapshot: entity, resource and window. A flush makes one
 //     write for each snapshot. Every write carries the position in the stream, and a snapshot
 //     refuses records that it has: repeated records count once.
-//   - [Lines] are audit events that expire. A flush puts them into an [Archive], in objects
+//   - [Lines] are audit events that expire, or will. A flush puts them into an [Archive], in objects
 //     whose names have the place in the stream: a repeated batch makes the same objects.
 //   - A [Poller] reads the shards of a stream, parents before children, and saves its position
 //     when the work is done. A lease with a fencing number has one process work on a shard of
@@ -16,7 +16,8 @@
 //     show it to operators.
 //
 // The package does not depend on AWS: [Source], [Snapshots] and [Leases] are the parts of
-// a database that it needs. Package dynamo has those of DynamoDB. Package awslambda has
+// a database that it needs. Package dynamo has those of DynamoDB. Package valkey has a stream of
+// audit events alone, since a server counts usage by itself. Package awslambda has
 // calls of AWS Lambda take the place of a poller, and package s3 is an archive.
 // Consumption is booked to the time of its decision, if the item has it, else to that of
 // the write.

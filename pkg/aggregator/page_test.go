@@ -18,7 +18,7 @@ func TestThePageHasTheNumbers(t *testing.T) {
 	rescan := int(DefaultRescan.Seconds())
 	for _, want := range []string{
 		fmt.Sprintf("The holder renews it every %.0f seconds.", (DefaultTerm / 3).Seconds()),
-		fmt.Sprintf("has not changed for %.0f seconds by the own clock", DefaultTerm.Seconds()),
+		fmt.Sprintf("takes it when released, or unchanged for %.0f seconds by its own clock", DefaultTerm.Seconds()),
 		fmt.Sprintf("if that has at least two more, every %d seconds", rescan),
 		fmt.Sprintf("its part of n shards after about n/2 times %d seconds", rescan),
 		fmt.Sprintf("| `--flush` | `%v` |", DefaultFlushAfter),
@@ -27,7 +27,7 @@ func TestThePageHasTheNumbers(t *testing.T) {
 		fmt.Sprintf("from its end: %.0f hours or more", MinRetention.Hours()),
 		fmt.Sprintf("has stood still for %.0f minutes", Patience.Minutes()),
 		fmt.Sprintf("calls have failed for %.0f minutes", Patience.Minutes()),
-		fmt.Sprintf("refuses %d,%03d writes", maxRefused/1000, maxRefused%1000),
+		fmt.Sprintf("After %d,%03d refused writes of a flush", maxRefused/1000, maxRefused%1000),
 	} {
 		if !strings.Contains(page, want) {
 			t.Errorf("docs/aggregator.md does not say %q", want)

@@ -30,8 +30,8 @@ type sighting struct {
 
 // New returns a poller. Its errors wrap limiter.ErrInvalid.
 func New(cfg Config) (*Poller, error) {
-	if cfg.Source == nil || cfg.Snapshots == nil || cfg.Leases == nil || cfg.Owner == "" {
-		return nil, fmt.Errorf("%w: an aggregator needs a stream, snapshots, leases and a name", limiter.ErrInvalid)
+	if cfg.Source == nil || cfg.Snapshots == nil && cfg.Archive == nil || cfg.Leases == nil || cfg.Owner == "" {
+		return nil, fmt.Errorf("%w: an aggregator needs a stream, snapshots or an archive, leases and a name", limiter.ErrInvalid)
 	}
 	if cfg.Archive != nil && cfg.Encode == nil {
 		return nil, fmt.Errorf("%w: an archive needs a form of its lines", limiter.ErrInvalid)
@@ -40,6 +40,10 @@ func New(cfg Config) (*Poller, error) {
 		if err := (&Progress{ID: cfg.ReportID}).Check(); err != nil {
 			return nil, err
 		}
+	}
+	if cfg.Snapshots == nil {
+		cfg.Windows = []limiter.UsageWindow{} // so that nothing is counted
+		cfg.FlushRecords = 1                  // so that a repeat of a read makes the same objects
 	}
 	if cfg.Windows == nil {
 		cfg.Windows = limiter.UsageWindows()

@@ -46,11 +46,12 @@ type Record struct {
 	Names    Names
 	Old, New *Image   // nil = there was, or is, no item
 	Other    bool     // of another item than a bucket's: there is nothing to count
-	Expired  *Expired // an audit event whose time is over, of another item than a bucket's; nil = none
+	Expired  *Expired // an audit event for the archive, of another item than a bucket's; nil = none
 	Problem  error    // not nil = the record cannot be read
 }
 
-// Expired is an audit event that the database removed because its time was over.
+// Expired is an audit event that the database removed because its time was over, or that will expire: a [Source]
+// has each event once.
 type Expired struct {
 	Namespace string             // id
 	Event     limiter.AuditEvent // with a problem, only its ID

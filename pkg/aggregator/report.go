@@ -22,7 +22,7 @@ func (p *Poller) abandon(ctx context.Context, before Lease) {
 // whether there were records, and how many.
 func (p *Poller) lose(shard string, after Sequence) {
 	p.counters.losses.Add(1)
-	p.cfg.Logger.Error("the stream has dropped a shard, or the part of it behind this position: usage of records that were there is lost", "shard", shard, "after", string(after))
+	p.cfg.Logger.Error("the stream has dropped a shard, or the part of it behind this position: the records that were there are lost, with their usage and their audit events", "shard", shard, "after", string(after))
 }
 
 // bury reports records that could not be counted. A letter has the key of the item, and nothing

@@ -13,6 +13,10 @@
 // A server that has lost the table is refused: stored limits are gone with it. [Config.Recreate] makes
 // a new table instead.
 //
+// # The archive
+//
+// An [AuditStream] has the audit events of a table for an aggregator, which archives them before they expire.
+//
 // # Packages
 //
 // internal/items has the calls on items, and the history of the server. The rest is in

@@ -99,6 +99,9 @@ func (c *Config) check() error {
 	return c.Connection.check()
 }
 
+// now returns the time, as the server has it.
+func (c *Config) now() time.Time { return c.Clock.Correct(c.Now()) }
+
 // items returns the configuration of the table.
 func (c *Config) items() items.Config {
 	return items.Config{Name: c.Name, Connect: (&way{Connection: c.Connection}).connect, Clock: c.Clock, Now: c.Now, Recreate: c.Recreate, NoUsage: c.NoUsage, Replica: c.Replica}
@@ -204,7 +207,7 @@ func (s *Store) sweep(ctx context.Context) {
 }
 
 // now returns the time, as the server has it.
-func (s *Store) now() time.Time { return s.cfg.Clock.Correct(s.cfg.Now()) }
+func (s *Store) now() time.Time { return s.cfg.now() }
 
 // WatchBudgets compares usage with budgets until ctx is done, with a pause between comparisons; 0 = 5 s.
 // It calls report for each threshold that usage has reached: once over all processes of the table, also

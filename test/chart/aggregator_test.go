@@ -92,6 +92,30 @@ func TestAggregatorPod(t *testing.T) {
 	}
 }
 
+// Beside a fleet on a server it archives alone, and reaches the server as the service does.
+func TestAggregatorOnAServer(t *testing.T) {
+	added := aggregating(t, "fleet-valkey-full", values{"archive": "s3://audit-events/audit"})
+	spec, service := pod(t, added).Spec, pod(t, rendered(t, modes(t)["fleet-valkey-full"])).Spec
+	if got, want := spec.Containers[0].Args, []string{"aggregate", "--config=/etc/ratelimit/ratelimit.yaml", "--archive=s3://audit-events/audit"}; !slices.Equal(got, want) {
+		t.Errorf("arguments %q, want %q", got, want)
+	}
+	for _, name := range []string{"valkey-server", "valkey-sentinel", "valkey-tls"} {
+		volume, mount := func(v core.Volume) bool { return v.Name == name }, func(m core.VolumeMount) bool { return m.Name == name }
+		i, j := slices.IndexFunc(spec.Volumes, volume), slices.IndexFunc(service.Volumes, volume)
+		m, n := slices.IndexFunc(spec.Containers[0].VolumeMounts, mount), slices.IndexFunc(service.Containers[0].VolumeMounts, mount)
+		if i < 0 || j < 0 || m < 0 || n < 0 {
+			t.Errorf("%s: volumes %d and %d, mounts %d and %d", name, i, j, m, n)
+			continue
+		}
+		if spec.Volumes[i].String() != service.Volumes[j].String() || spec.Containers[0].VolumeMounts[m] != service.Containers[0].VolumeMounts[n] {
+			t.Errorf("%s: got %v at %v", name, spec.Volumes[i], spec.Containers[0].VolumeMounts[m])
+		}
+	}
+	if rules := get[networking.NetworkPolicy](t, added, "NetworkPolicy/edge-ratelimit-aggregator").Spec; len(rules.Egress) != 4 || len(rules.Egress[1].Ports) != 3 || rules.Egress[2].Ports[0].Port.IntValue() != 443 {
+		t.Errorf("the policy: %+v", rules.Egress)
+	}
+}
+
 // The aggregator restarts with every change of the configuration.
 func TestAggregatorRestarts(t *testing.T) {
 	sum := func(rate string) string {
@@ -109,8 +133,8 @@ func TestAggregatorRefusals(t *testing.T) {
 		value      any
 		want       string
 	}{
-		{"memory", "aggregator.enabled", true, "aggregator.enabled: reads the stream of a DynamoDB table"},
-		{"durable", "aggregator.enabled", true, "aggregator.enabled: reads the stream of a DynamoDB table"},
+		{"memory", "aggregator.enabled", true, "aggregator.enabled: reads the table of a fleet, and the store embedded has none"},
+		{"durable", "aggregator.enabled", true, "aggregator.enabled: reads the table of a fleet, and the store embedded has none"},
 		{"fleet", "aggregator.windows", []any{"week"}, "at '/aggregator/windows/0'"},
 		{"fleet", "aggregator.windows", []any{}, "at '/aggregator/windows'"},
 		{"fleet", "aggregator.keep", values{"week": "9h"}, "additional properties 'week' not allowed"},

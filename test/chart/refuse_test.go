@@ -62,7 +62,8 @@ func TestRefusals(t *testing.T) {
 		{"memory", "autoscaling.enabled", true, "autoscaling.enabled: the store embedded is one pod's own"},
 		{"fleet", "persistence.enabled", true, "persistence.enabled: the store dynamodb keeps nothing on a volume"},
 		{"fleet-valkey", "persistence.enabled", true, "persistence.enabled: the store valkey keeps nothing on a volume"},
-		{"fleet-valkey", "aggregator.enabled", true, "aggregator.enabled: reads the stream of a DynamoDB table, and the store valkey has none: it counts usage by itself"},
+		{"fleet-valkey", "aggregator.enabled", true, "aggregator.archive: is missing, and with the store valkey there is nothing else to do"},
+		{"fleet-valkey", "aggregator", values{"enabled": true, "archive": "s3://audit-events/audit", "keep": values{"hour": "720h"}}, "aggregator.keep: is of usage, which the server of the store valkey counts by itself"},
 		// a Valkey or Redis server
 		{"fleet-valkey", "store.valkey.addresses", []any{"a:6379", "redis://:" + hush + "@b:6379"}, "store.valkey.addresses[1]: must be a host and a port"},
 		{"fleet-valkey", "store.valkey.addresses", []any{hush}, "store.valkey.addresses[0]: must be a host and a port"},

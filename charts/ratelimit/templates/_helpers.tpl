@@ -45,6 +45,10 @@ app.kubernetes.io/instance: {{ .Release.Name }}
 {{/* Calls of AWS, as rules of egress. */}}
 {{- define "ratelimit.awsEgress" -}}
 {{ include "ratelimit.dnsEgress" . }}
+{{ include "ratelimit.awsCalls" . }}
+{{- end }}
+
+{{- define "ratelimit.awsCalls" -}}
 - ports: [{protocol: TCP, port: 443}] # DynamoDB, S3 and STS
 - to: # the agent of EKS Pod Identity
   - ipBlock: {cidr: 169.254.170.23/32}

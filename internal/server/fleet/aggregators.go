@@ -30,7 +30,8 @@ const (
 type aggregators struct {
 	asking
 
-	store   Aggregators // nil = the store counts usage by itself, or keeps none
+	store   Aggregators // nil = the store has no reports of aggregators
+	counts  bool        // the store counts usage by itself: an aggregator archives audit events
 	usage   bool        // the store keeps usage
 	budgets func() bool // the configuration has budgets; nil = it has none
 	known   []aggregatorReport
@@ -45,7 +46,7 @@ type aggregatorReport struct {
 }
 
 func newAggregators(cfg *Config) *aggregators {
-	return &aggregators{asking: newAsking(cfg), store: cfg.Aggregators, usage: cfg.Usage, budgets: cfg.Budgets}
+	return &aggregators{asking: newAsking(cfg), store: cfg.Aggregators, counts: cfg.Counts, usage: cfg.Usage, budgets: cfg.Budgets}
 }
 
 // read reads the reports, if that is due. After a failure those of before are left.
@@ -67,20 +68,34 @@ func (a *aggregators) read(ctx context.Context) {
 
 // state returns the state of the aggregators by their reports, next to the decisions of the replicas.
 func (a *aggregators) state(decided *api.Fleet) *api.Aggregator {
-	switch {
-	case a.store != nil:
-	case a.usage:
-		return &api.Aggregator{State: api.AggregatorNotNeeded, Text: "not needed: the store counts usage with each decision"}
-	default:
-		return &api.Aggregator{State: api.AggregatorNotNeeded, Text: "not needed: the store keeps no usage"}
-	}
 	a.mu.Lock()
 	known, done := a.known, a.done
 	a.mu.Unlock()
-	if !done {
+	known = seen(decided.Time, known)
+	switch {
+	case a.store == nil || a.counts && len(known) == 0:
+		if a.usage {
+			return &api.Aggregator{State: api.AggregatorNotNeeded, Text: "not needed: the store counts usage with each decision"}
+		}
+		return &api.Aggregator{State: api.AggregatorNotNeeded, Text: "not needed: the store keeps no usage"}
+	case !done:
 		return &api.Aggregator{State: api.AggregatorUnknown, Text: "not known: the store does not answer, or this replica may not read the reports of aggregators"}
 	}
-	return aggregated(decided.Time, known, func(after time.Time) time.Time { return undone(decided, after) }, a.budgets != nil && a.budgets())
+	return a.duty().aggregated(decided.Time, known, func(after time.Time) time.Time { return undone(decided, after) }, a.budgets != nil && a.budgets())
+}
+
+// duty is the words for the work of aggregators.
+type duty struct {
+	late string // what comes late
+	soon string // what to do about one that is gone
+}
+
+// duty returns the words for the store.
+func (a *aggregators) duty() *duty {
+	if a.counts {
+		return &duty{"the archive of audit events is late", "start one within audit.retention, and nothing is lost; the end of its log has the reason"}
+	}
+	return &duty{"usage and budget events are late", "start one within 24 hours, and nothing is lost; the end of its log has the reason"}
 }
 
 // undone returns the begin of the first step with admitted decisions that began after a time; zero = the last half hour
@@ -95,12 +110,16 @@ func undone(decided *api.Fleet, after time.Time) time.Time {
 	return time.Time{}
 }
 
-// aggregated judges the reports of aggregators. undone is that of the decisions of the replicas.
-func aggregated(now time.Time, known []aggregatorReport, undone func(after time.Time) time.Time, budgets bool) *api.Aggregator {
-	known = slices.DeleteFunc(slices.Clone(known), func(r aggregatorReport) bool {
+// seen returns the reports that count.
+func seen(now time.Time, known []aggregatorReport) []aggregatorReport {
+	return slices.DeleteFunc(slices.Clone(known), func(r aggregatorReport) bool {
 		age := now.Sub(r.seen)
 		return age >= aggregator.ProgressAge || r.Stopped && age >= stoppedAge
 	})
+}
+
+// aggregated judges the reports of aggregators that count. undone is that of the decisions of the replicas.
+func (d *duty) aggregated(now time.Time, known []aggregatorReport, undone func(after time.Time) time.Time, budgets bool) *api.Aggregator {
 	if len(known) == 0 {
 		return unseen(now, undone(time.Time{}), budgets)
 	}
@@ -123,11 +142,11 @@ func aggregated(now time.Time, known []aggregatorReport, undone func(after time.
 	}
 	switch {
 	case out.Processes > 0:
-		return running(out)
+		return d.running(out)
 	case out.Function:
-		return waiting(now, out, undone(out.Seen.Add(reportPause)))
+		return d.waiting(now, out, undone(out.Seen.Add(reportPause)))
 	}
-	return silent(now, out, &known[0])
+	return d.silent(now, out, &known[0])
 }
 
 // unseen judges a table without an aggregator. Budgets need one, as soon as there are decisions.
@@ -141,16 +160,16 @@ func unseen(now, undone time.Time, budgets bool) *api.Aggregator {
 }
 
 // running judges aggregators that report.
-func running(out *api.Aggregator) *api.Aggregator {
+func (d *duty) running(out *api.Aggregator) *api.Aggregator {
 	lag := out.Lag()
 	switch {
 	case out.Problem != "":
-		out.State, out.Text = api.AggregatorFailing, "it fails: "+out.Problem+"; usage and budget events are late"
+		out.State, out.Text = api.AggregatorFailing, "it fails: "+out.Problem+"; "+d.late
 		out.Do = "/readyz and the log of each aggregator"
 	case out.LagSeconds == nil:
 		out.State, out.Text = api.AggregatorCurrent, "it starts: it reads no shard of the stream yet"
 	case lag > MaxLag:
-		out.State, out.Text = api.AggregatorBehind, roughly(lag)+" behind: usage and budget events are late"
+		out.State, out.Text = api.AggregatorBehind, roughly(lag)+" behind: "+d.late
 		out.Do = "the metrics ratelimit_aggregate_* and the log of each aggregator; processors, memory, more processes"
 	default:
 		out.State, out.Text = api.AggregatorCurrent, current(lag)
@@ -159,7 +178,7 @@ func running(out *api.Aggregator) *api.Aggregator {
 }
 
 // waiting judges a function that has reported nothing for a while. Where replicas admit no request, no record calls it.
-func waiting(now time.Time, out *api.Aggregator, undone time.Time) *api.Aggregator {
+func (d *duty) waiting(now time.Time, out *api.Aggregator, undone time.Time) *api.Aggregator {
 	out.State, out.Text = api.AggregatorCurrent, "up to date: its function ran "+roughly(now.Sub(out.Seen))+" ago, and there was little or nothing to count since"
 	if undone.IsZero() {
 		return out
@@ -168,14 +187,14 @@ func waiting(now time.Time, out *api.Aggregator, undone time.Time) *api.Aggregat
 	seconds := lag.Seconds()
 	out.LagSeconds = &seconds
 	if lag > MaxLag {
-		out.State, out.Text = api.AggregatorSilent, "its function has reported nothing for "+roughly(now.Sub(out.Seen))+": usage and budget events are late"
+		out.State, out.Text = api.AggregatorSilent, "its function has reported nothing for "+roughly(now.Sub(out.Seen))+": "+d.late
 		out.Do = "the function's log, its errors and throttles, and its event source mapping"
 	}
 	return out
 }
 
 // silent judges a process that reports no more. last is its last report.
-func silent(now time.Time, out *api.Aggregator, last *aggregatorReport) *api.Aggregator {
+func (d *duty) silent(now time.Time, out *api.Aggregator, last *aggregatorReport) *api.Aggregator {
 	lag := now.Sub(last.seen) + last.Behind
 	seconds := max(lag, 0).Seconds()
 	out.LagSeconds = &seconds
@@ -183,11 +202,11 @@ func silent(now time.Time, out *api.Aggregator, last *aggregatorReport) *api.Agg
 		out.State, out.Text = api.AggregatorCurrent, current(lag)
 		return out
 	}
-	out.State, out.Text = api.AggregatorSilent, "it has reported nothing for "+roughly(now.Sub(last.seen))+": usage and budget events are late"
+	out.State, out.Text = api.AggregatorSilent, "it has reported nothing for "+roughly(now.Sub(last.seen))+": "+d.late
 	if last.Stopped {
-		out.Text = "it was stopped " + roughly(now.Sub(last.seen)) + " ago: usage and budget events are late"
+		out.Text = "it was stopped " + roughly(now.Sub(last.seen)) + " ago: " + d.late
 	}
-	out.Do = "start one within 24 hours, and nothing is lost; the end of its log has the reason"
+	out.Do = d.soon
 	return out
 }
 

@@ -94,7 +94,7 @@ func TestAggregated(t *testing.T) {
 			for i, r := range tt.reports {
 				known[i] = aggregatorReport{r, now.Add(-r.Age)}
 			}
-			got := aggregated(now, known, func(after time.Time) time.Time { return undone(decisions(now, tt.decided), after) }, tt.budgets)
+			got := new(aggregators).duty().aggregated(now, seen(now, known), func(after time.Time) time.Time { return undone(decisions(now, tt.decided), after) }, tt.budgets)
 			if got.State != tt.state || got.Text != tt.text || (got.Do != "") != tt.person {
 				t.Errorf("got %+v\nwant %s, %q, a next step %v", got, tt.state, tt.text, tt.person)
 			}
@@ -138,6 +138,27 @@ func TestAggregatorsOfAFleet(t *testing.T) {
 		for want, usage := range map[string]bool{"not needed: the store counts usage with each decision": true, "not needed: the store keeps no usage": false} {
 			if got := open(func(c *Config) { c.Usage = usage }).State(t.Context()).Aggregator; got.State != api.AggregatorNotNeeded || got.Text != want || got.Do != "" {
 				t.Errorf("got %+v, want %q", got, want)
+			}
+		}
+		archivers := &tellers{err: limiter.ErrUnavailable}
+		of := open(func(c *Config) { c.Usage, c.Counts, c.Aggregators = true, true, archivers })
+		for _, tt := range []struct {
+			all  []aggregator.Progress
+			err  error
+			want api.AggregatorState
+			text string
+		}{
+			{nil, limiter.ErrUnavailable, api.AggregatorNotNeeded, "not needed: the store counts usage with each decision"},
+			{nil, nil, api.AggregatorNotNeeded, "not needed: the store counts usage with each decision"},
+			{[]aggregator.Progress{{ID: "a", Shards: 1, Age: 2 * time.Second}}, nil, api.AggregatorCurrent, "up to date 2 s ago"},
+			{[]aggregator.Progress{{ID: "a", Shards: 1, Problem: "no bucket"}}, nil, api.AggregatorFailing, "it fails: no bucket; the archive of audit events is late"},
+			{[]aggregator.Progress{{ID: "a", Stopped: true, Age: time.Hour}}, nil, api.AggregatorSilent, "it was stopped 60 min ago: the archive of audit events is late"},
+			{[]aggregator.Progress{{ID: "a", Stopped: true, Age: 25 * time.Hour}}, nil, api.AggregatorNotNeeded, "not needed: the store counts usage with each decision"},
+		} {
+			time.Sleep(Fresh)
+			archivers.all, archivers.err = tt.all, tt.err
+			if got := of.State(t.Context()).Aggregator; got.State != tt.want || got.Text != tt.text {
+				t.Errorf("archivers %+v: %+v", tt.all, got)
 			}
 		}
 		store := &tellers{err: limiter.ErrUnavailable}

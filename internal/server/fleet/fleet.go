@@ -27,7 +27,8 @@ type Config struct {
 	Leases        func() int64                      // held now; nil = none
 	Memory        func() int64                      // bytes of the process; nil = not known
 	Reports       limiter.Reports                   // of all replicas; nil = there are no others
-	Aggregators   Aggregators                       // that count usage; nil = the store does by itself, or keeps none
+	Aggregators   Aggregators                       // of the store; nil = it has no reports of them
+	Counts        bool                              // the store counts usage by itself: its aggregators archive audit events
 	Usage         bool                              // the store keeps usage
 	Budgets       func() bool                       // the configuration in force has budgets; nil = it has none
 	Logger        *slog.Logger                      // nil = none

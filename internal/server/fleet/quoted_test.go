@@ -19,6 +19,6 @@ func TestThePagesQuoteWhatIsTrue(t *testing.T) {
 	)
 	quoted.Require(t, "../../../docs/aggregator.md",
 		fmt.Sprintf("Each process reports to the table every %d s", aggregator.ReportEvery/time.Second),
-		fmt.Sprintf("The newest report stays for %d days, that of a process that was stopped in order is shown for a day", aggregator.ProgressAge/(24*time.Hour)),
+		fmt.Sprintf("shows the newest report for %d days, for a day after a stop in order", aggregator.ProgressAge/(24*time.Hour)),
 	)
 }

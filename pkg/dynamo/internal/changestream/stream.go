@@ -16,6 +16,7 @@ import (
 	"github.com/ratelimit/ratelimit/pkg/internal/fleet/awsdb"
 	"github.com/ratelimit/ratelimit/pkg/internal/fleet/budgets"
 	"github.com/ratelimit/ratelimit/pkg/internal/fleet/catalog"
+	"github.com/ratelimit/ratelimit/pkg/internal/fleet/schema"
 	"github.com/ratelimit/ratelimit/pkg/limiter"
 )
 
@@ -34,6 +35,7 @@ type Stream struct {
 	*budgets.Notes
 	*catalog.Progress
 
+	leases *catalog.StreamLeases
 	client awsdb.Client
 	stream Client
 	table  string
@@ -60,6 +62,7 @@ func Open(ctx context.Context, client awsdb.Client, stream Client, table string,
 	}
 	return &Stream{
 		Notes: budgets.NewNotes(client, table, now), Progress: catalog.NewProgress(client, table, now),
+		leases: catalog.NewStreamLeases(client, table, schema.LeaseAge, now),
 		client: client, stream: stream, table: table, shards: shards{at: at}, now: now,
 	}, nil
 }

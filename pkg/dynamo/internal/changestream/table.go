@@ -70,36 +70,14 @@ func (s *Stream) forget(ctx context.Context, change *schema.UsageChange, item ma
 
 // List implements aggregator.Leases.
 func (s *Stream) List(ctx context.Context) ([]aggregator.Lease, error) {
-	in := schema.QueryStreamLeases(s.table, s.shards.place().label)
-	var all []aggregator.Lease
-	for {
-		ctx, stop := context.WithTimeout(ctx, callTimeout)
-		out, err := s.client.Query(ctx, in)
-		stop()
-		if err != nil {
-			return nil, fmt.Errorf("leases in table %s: %w", s.table, awsdb.TranslateRead(err))
-		}
-		for _, item := range out.Items {
-			all = append(all, schema.ParseStreamLease(s.table, item))
-		}
-		in.ExclusiveStartKey = out.LastEvaluatedKey
-		if len(in.ExclusiveStartKey) == 0 {
-			s.shards.finished(all)
-			return all, nil
-		}
+	all, err := s.leases.List(ctx, s.shards.place().label)
+	if err == nil {
+		s.shards.finished(all)
 	}
+	return all, err
 }
 
 // Write implements aggregator.Leases by one conditional write.
 func (s *Stream) Write(ctx context.Context, before, after aggregator.Lease) error {
-	ctx, stop := context.WithTimeout(ctx, callTimeout)
-	defer stop()
-	_, err := s.client.PutItem(ctx, schema.PutStreamLease(s.table, s.shards.place().label, &before, &after, s.now().Unix()))
-	if _, refused := awsdb.ConditionItem(err); refused {
-		return fmt.Errorf("shard %s: %w", after.Shard, aggregator.ErrConflict)
-	}
-	if err != nil {
-		return fmt.Errorf("lease of shard %s: %w", after.Shard, awsdb.Translate(err))
-	}
-	return nil
+	return s.leases.Write(ctx, s.shards.place().label, &before, &after)
 }

@@ -17,4 +17,6 @@
 //	catalog, change, entities, edit              reads and changes of records
 //	list, namespacelist, auditlist, usage        the queries of administration
 //	buckets, purge, orphans, settlement          the rest of the store
+//	progress, streamleases, auditahead           the part of an aggregator in the table
+//	auditstream                                  audit events as its stream
 package catalog

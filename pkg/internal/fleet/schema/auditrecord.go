@@ -1,6 +1,7 @@
 package schema
 
 import (
+	"errors"
 	"math"
 	"strconv"
 	"strings"
@@ -10,6 +11,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
+	"github.com/ratelimit/ratelimit/pkg/aggregator"
 	"github.com/ratelimit/ratelimit/pkg/limiter"
 )
 
@@ -72,6 +74,15 @@ func QueryAudit(table, ns string, subject *limiter.Ref, first, before string) *d
 	q.ExpressionAttributeValues[":first"] = &types.AttributeValueMemberS{Value: skAuditPrefix + first}
 	q.ExpressionAttributeValues[":last"] = &types.AttributeValueMemberS{Value: skAuditPrefix + lastBefore(before)}
 	q.ScanIndexForward = aws.Bool(false)
+	return q
+}
+
+// QueryAuditBetween finds the audit events of a namespace behind a time and up to another one, the oldest first, by
+// an index. Both are Unix ms of years that an id can have.
+func QueryAuditBetween(table, ns string, after, upTo int64) *dynamodb.QueryInput {
+	q := QueryAudit(table, ns, nil, limiter.AuditID(time.UnixMilli(after+1), 0), "")
+	q.ExpressionAttributeValues[":last"] = &types.AttributeValueMemberS{Value: skAuditPrefix + limiter.AuditID(time.UnixMilli(upTo), math.MaxUint64)}
+	q.ScanIndexForward = aws.Bool(true)
 	return q
 }
 
@@ -170,4 +181,26 @@ func ParseAudit(table string, item map[string]types.AttributeValue) (limiter.Aud
 		return limiter.AuditEvent{}, r.Fault
 	}
 	return e, nil
+}
+
+// errNoLine says that a line of JSON cannot have the time of an event.
+var errNoLine = errors.New("the event's time is out of the years 0 to 9999")
+
+// ArchivedAudit returns an item as an event for an archive; nil = it has no key of an audit event. One that cannot be
+// read has its attributes.
+func ArchivedAudit(table string, k Key, item map[string]types.AttributeValue) *aggregator.Expired {
+	ns, id, ok := AuditOf(k)
+	if !ok {
+		return nil
+	}
+	e := &aggregator.Expired{Namespace: ns}
+	e.Event, e.Problem = ParseAudit(table, item)
+	if year := e.Event.Time.Year(); e.Problem == nil && (year < 0 || year > 9999) {
+		e.Problem = errNoLine
+	}
+	if e.Problem != nil {
+		e.Event = limiter.AuditEvent{ID: id}
+		e.Item = plain(item)
+	}
+	return e
 }

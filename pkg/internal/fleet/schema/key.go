@@ -179,6 +179,9 @@ func NamespaceKey(name string) Key {
 // NamespaceIDKey returns the key of the record that gives an id the name of a namespace.
 func NamespaceIDKey(id string) Key { return Key{systemPK(RegistryNS), skNSIDPrefix + id} }
 
+// NamespaceOfKey returns the id of a key of [NamespaceIDKey].
+func NamespaceOfKey(k Key) string { return strings.TrimPrefix(k.SK, skNSIDPrefix) }
+
 func childrenPK(ns, id string) string { return ns + "/PARENT#" + EscapeName(id) }
 
 // customLimitsPK returns the partition key in GSI3 of all entities with limits of

@@ -3,6 +3,7 @@ package schema
 import (
 	"fmt"
 	"strings"
+	"time"
 
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
@@ -19,9 +20,9 @@ const (
 	attrDone     = "done"     // 1: all records of the shard are done
 )
 
-// LeaseAge is how long a lease stays that is not written any more, in seconds. A stream
+// LeaseAge is how long the lease of a shard of DynamoDB stays that is not written any more. A stream
 // drops its shards after a day.
-const LeaseAge = 3 * 24 * 60 * 60
+const LeaseAge = 3 * 24 * time.Hour
 
 const skShardPrefix = "#SHARD#"
 
@@ -39,11 +40,13 @@ func QueryStreamLeases(table, label string) *dynamodb.QueryInput {
 	return query(table, "", AttrPK, streamPK(label), AttrSK, skShardPrefix)
 }
 
-// StreamLeaseItem returns a lease as an item, which expires LeaseAge after now, Unix s.
-func StreamLeaseItem(label string, l *aggregator.Lease, now int64) map[string]types.AttributeValue {
+// StreamLeaseItem returns a lease as an item, which expires at a time; zero = never.
+func StreamLeaseItem(label string, l *aggregator.Lease, expires time.Time) map[string]types.AttributeValue {
 	item := StreamLeaseKey(label, l.Shard).Attributes()
 	item[attrFence], item[attrBeat] = NumberAttribute(l.Fence), NumberAttribute(l.Beat)
-	item[AttrTTL] = NumberAttribute(now + LeaseAge)
+	if !expires.IsZero() {
+		item[AttrTTL] = NumberAttribute(expires.Unix())
+	}
 	for attr, text := range map[string]string{attrOwner: l.Owner, attrPosition: string(l.Position)} {
 		if text != "" {
 			item[attr] = TextAttribute(text)
@@ -55,9 +58,9 @@ func StreamLeaseItem(label string, l *aggregator.Lease, now int64) map[string]ty
 	return item
 }
 
-// PutStreamLease returns the PutItem of [aggregator.Leases.Write].
-func PutStreamLease(table, label string, before, after *aggregator.Lease, now int64) *dynamodb.PutItemInput {
-	item := StreamLeaseItem(label, after, now)
+// PutStreamLease returns the PutItem of [aggregator.Leases.Write]. The lease expires at a time; zero = never.
+func PutStreamLease(table, label string, before, after *aggregator.Lease, expires time.Time) *dynamodb.PutItemInput {
+	item := StreamLeaseItem(label, after, expires)
 	if before.Beat == 0 {
 		return PutNew(table, item)
 	}

@@ -84,7 +84,7 @@ func TestStreamLeasesAreReadAsWritten(t *testing.T) {
 			Fence: rapid.Int64Min(1).Draw(t, "fence"), Beat: rapid.Int64Min(1).Draw(t, "beat"), Done: rapid.Bool().Draw(t, "done"),
 			Position: aggregator.Sequence(rapid.StringMatching(`[0-9]{0,40}`).Draw(t, "position")),
 		}
-		item := StreamLeaseItem("2026-11-22T09:00:00.000", &want, 1)
+		item := StreamLeaseItem("2026-11-22T09:00:00.000", &want, time.Unix(1, 0))
 		if diff := cmp.Diff(want, ParseStreamLease("t", item)); diff != "" {
 			t.Fatalf("(-written +read):\n%s", diff)
 		}

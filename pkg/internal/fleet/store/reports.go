@@ -36,7 +36,7 @@ func (s *Store) ReadReports(ctx context.Context) ([]limiter.Report, error) {
 
 // Aggregators returns the last reports of the aggregators of the table, at most limiter.MaxReports, in any order, by one query.
 // One that is older than aggregator.ProgressAge, or that a newer one has made needless, may be missing. Errors are those
-// of ReadReports. A table whose server counts usage by itself has none.
+// of ReadReports. On a table whose server counts usage by itself they archive audit events.
 func (s *Store) Aggregators(ctx context.Context) ([]aggregator.Progress, error) {
 	ctx, end, err := s.begin(ctx, reportTime)
 	if err != nil {

@@ -29,6 +29,9 @@ func (d *DB) History() (History, *Session) {
 	return h, &Session{db: d, of: &h}
 }
 
+// Table returns the id of the table in the history that was found last.
+func (d *DB) Table() string { return d.at.Load().table }
+
 // reload loads the script once more, unless that was done since at was the newest.
 func (d *DB) reload(ctx context.Context, at *loaded) (*loaded, error) {
 	d.mu.Lock()
