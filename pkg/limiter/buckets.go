@@ -237,7 +237,7 @@ func (a *Adjustment) Cut(b Booking) int64 {
 func (a *Adjustment) Detail(done *Adjusted) string {
 	limit := "every limit"
 	if a.Limit != "" {
-		limit = "limit " + a.Bucket.Window.textOf(a.Limit)
+		limit = "limit " + a.Limit
 	}
 	var text strings.Builder
 	text.WriteString(limit)
@@ -246,7 +246,7 @@ func (a *Adjustment) Detail(done *Adjusted) string {
 	}
 	for i, was := range done.Before.Limits {
 		if i < len(done.After.Limits) && done.After.Limits[i].Tokens != was.Tokens {
-			fmt.Fprintf(&text, "; %s from %s to %s", a.Bucket.Window.textOf(was.Limit.Name), tokensText(was.Tokens), tokensText(done.After.Limits[i].Tokens))
+			fmt.Fprintf(&text, "; %s from %s to %s", was.Limit.Name, tokensText(was.Tokens), tokensText(done.After.Limits[i].Tokens))
 		}
 	}
 	if a.Once != "" {

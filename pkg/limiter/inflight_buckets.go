@@ -124,11 +124,3 @@ func (w Window) present(now time.Time, all []Booking) (of []Booking) {
 func (w Window) suffix(now time.Time) string {
 	return quarterDot + strconv.Itoa(w.quarter(now)+1)
 }
-
-// textOf returns the name of a limit of the window's bucket for people: "slots (quarter 2)" for slots.2.
-func (w Window) textOf(limit string) string {
-	if i := strings.LastIndex(limit, quarterDot); w.InFlight() && i > 0 {
-		return limit[:i] + " (quarter " + limit[i+1:] + ")"
-	}
-	return limit
-}

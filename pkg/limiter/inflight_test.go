@@ -83,17 +83,6 @@ func TestAdjustRequestsInFlight(t *testing.T) {
 	}
 }
 
-// The audit event of an adjustment names the limit and the quarter.
-func TestDetailOfRequestsInFlight(t *testing.T) {
-	store := &keysOf{Store: newStore(t)}
-	l := newLimiter(t, limiter.Config{Store: store}, limiter.Static{System: set(t, limiter.Concurrent("slots", 5, time.Minute))})
-	decide(t, l, time.Unix(24_060, 0), take("a", "m", "slots", 1))
-	a := limiter.Adjustment{Bucket: store.keys[0], Limit: "slots.2", Kind: limiter.AdjustTopUp, Tokens: limiter.Milli}
-	if got, want := a.Detail(&limiter.Adjusted{}), "limit slots (quarter 2), 1 tokens"; got != want {
-		t.Errorf("got %q, want %q", got, want)
-	}
-}
-
 // The names of limits in flight leave room for the number of a quarter.
 func TestNamesOfLimitsInFlight(t *testing.T) {
 	name := strings.Repeat("n", limiter.MaxLimitName-2)
