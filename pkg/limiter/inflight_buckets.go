@@ -34,6 +34,10 @@ func (p presentBuckets) AdjustBucket(ctx context.Context, now time.Time, a Adjus
 	if !a.Bucket.Window.InFlight() {
 		return p.of.AdjustBucket(ctx, now, a)
 	}
+	a, err := p.named(ctx, now, a)
+	if err != nil {
+		return Adjusted{}, err
+	}
 	present, next := a.quarters(now)
 	done, err := p.of.AdjustBucket(ctx, now, present)
 	if err != nil {
@@ -59,12 +63,25 @@ func (p presentBuckets) AdjustBucket(ctx context.Context, now time.Time, a Adjus
 	return done, nil
 }
 
+// named has an adjustment name the limit of its bucket, unless it is a reset of all.
+func (p presentBuckets) named(ctx context.Context, now time.Time, a Adjustment) (Adjustment, error) {
+	if a.Limit != "" || a.Kind == AdjustReset {
+		return a, nil
+	}
+	seen, err := p.of.AdjustBucket(ctx, now, Adjustment{Bucket: a.Bucket, Kind: AdjustReset, DryRun: true})
+	if err != nil || !seen.Found {
+		return a, err
+	}
+	seen.Before.present(now)
+	if len(seen.Before.Limits) == 1 {
+		a.Limit = seen.Before.Limits[0].Limit.Name
+	}
+	return a, nil
+}
+
 // quarters returns the adjustments of the present quarter and of the next one. A reset without a limit is of all
 // quarters of both windows.
 func (a Adjustment) quarters(now time.Time) (present, next Adjustment) {
-	if a.Limit == "" && a.Kind != AdjustReset && a.Limits.Len() == 1 {
-		a.Limit = a.Limits.At(0).Name
-	}
 	a.Limits = a.Limits.inBucket()
 	next = a
 	if a.Once != "" { // one of its own, of bounded length

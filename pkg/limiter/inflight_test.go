@@ -93,3 +93,55 @@ func TestNamesOfLimitsInFlight(t *testing.T) {
 		t.Errorf("a name of %d bytes: %v", len(name)+1, err)
 	}
 }
+
+// A limit may have the name that a quarter of a limit in flight has in its bucket.
+func TestALimitWithTheNameOfAQuarter(t *testing.T) {
+	day := limiter.Calendar{Unit: limiter.CalendarDay}
+	l := newLimiter(t, limiter.Config{}, limiter.Static{
+		System:    set(t, limiter.Concurrent("slots", 5, time.Minute)),
+		Resources: map[string]*limiter.Limits{"m": set(t, limiter.Quota("slots.1", 9, day))},
+	})
+	got := map[string]limiter.Source{}
+	for _, s := range decide(t, l, time.Unix(24_000, 0), take("a", "m", "slots", 1, "slots.1", 1)).Statuses {
+		got[s.Limit.Name] = s.Source
+	}
+	want := map[string]limiter.Source{"slots": limiter.SourceSystemConfig, "slots.1": limiter.SourceResourceConfig}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("sources (-want +got):\n%s", diff)
+	}
+}
+
+// An adjustment that names no limit is one of two quarters too, also in the bucket of a rule's own limits, which
+// only the store knows.
+func TestAdjustRequestsInFlightOfARule(t *testing.T) {
+	for quarter := range 4 {
+		store := newStore(t)
+		buckets := limiter.PresentBuckets(store)
+		l := newLimiter(t, limiter.Config{Store: store}, limiter.Static{})
+		now := time.Unix(24_000, 0).Add(time.Duration(quarter) * time.Minute)
+		asks := func(tokens int) *limiter.Request {
+			req := take("a", "m", "slots", tokens)
+			req.Takes[0].Limits = set(t, limiter.Concurrent("slots", 5, time.Minute))
+			return req
+		}
+		decide(t, l, now, asks(1))
+		list, err := buckets.ListBuckets(t.Context(), now, limiter.DefaultNamespace, limiter.BucketFilter{}, limiter.Page{Size: 10})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, b := range list.Items {
+			if !b.Key.Window.Begun(now) {
+				continue
+			}
+			a := limiter.Adjustment{Bucket: b.Key, Kind: limiter.AdjustTakeOut, Tokens: 2 * limiter.Milli}
+			if done, err := buckets.AdjustBucket(t.Context(), now, a); err != nil || !done.Found {
+				t.Fatalf("quarter %d: %+v, %v", quarter, done, err)
+			}
+		}
+		for after, want := range []bool{false, false, true} {
+			if d := decide(t, l, now.Add(time.Duration(after)*time.Minute), asks(5)); d.Admitted != want {
+				t.Errorf("quarter %d, %d later: admitted %t, want %t", quarter, after, d.Admitted, want)
+			}
+		}
+	}
+}

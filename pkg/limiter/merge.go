@@ -335,14 +335,15 @@ func quotasOf(all []Limit, sources map[string]Source) []quotas {
 		delete(of, hash)
 		q := quotas{windows: found}
 		var inWindow []Limit
+		parts := make(map[string]Source) // a limit may have the name of a quarter of another one
 		for _, l := range same {
 			for _, part := range l.InBucket() {
-				sources[part.Name] = sources[l.Name]
+				parts[part.Name] = sources[l.Name]
 				inWindow = append(inWindow, part.inWindow())
 			}
 			q.shown = append(q.shown, EffectiveLimit{Limit: l, Source: sources[l.Name]})
 		}
-		q.inWindow.limits, q.inWindow.sources = setOf(inWindow, sources)
+		q.inWindow.limits, q.inWindow.sources = setOf(inWindow, parts)
 		out = append(out, q)
 	}
 	return out
