@@ -291,7 +291,7 @@ func (t *adjustment) spends(b *bucket, now int64) ([]limiter.Spend, error) {
 		all = append(all, sp)
 	}
 	if len(all) == 0 {
-		return nil, fmt.Errorf("%w: the bucket holds no limit %q", limiter.ErrInvalid, t.Limit)
+		return nil, fmt.Errorf("%w: the bucket holds no limit %q", limiter.ErrInvalid, t.Bucket.Shown(t.Limit))
 	}
 	return all, nil
 }

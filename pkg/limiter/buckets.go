@@ -98,7 +98,7 @@ func (a *Adjustment) Target(l Limit) (int64, error) {
 		inForce = a.Limits.At(i)
 	}
 	if a.Tokens > inForce.Capacity*Milli {
-		return 0, fmt.Errorf("%w: limit %s holds at most %d tokens; a top-up can have more", ErrInvalid, l.Name, inForce.Capacity)
+		return 0, fmt.Errorf("%w: limit %s holds at most %d tokens; a top-up can have more", ErrInvalid, a.Bucket.Shown(l.Name), inForce.Capacity)
 	}
 	return a.Tokens + (l.Capacity-inForce.Capacity)*Milli, nil
 }
@@ -111,9 +111,9 @@ func (a *Adjustment) Raised(l Limit, p tokenbucket.Params, b tokenbucket.Bucket,
 	case ok:
 		return raised, nil
 	case b.Carried > 0:
-		return b, fmt.Errorf("%w: limit %s was lowered while it was in use, and cannot have tokens above its capacity before refill has made up for that use", ErrInvalid, l.Name)
+		return b, fmt.Errorf("%w: limit %s was lowered while it was in use, and cannot have tokens above its capacity before refill has made up for that use", ErrInvalid, a.Bucket.Shown(l.Name))
 	default:
-		return b, fmt.Errorf("%w: limit %s would have more than %d tokens", ErrInvalid, l.Name, int64(tokenbucket.MaxAmount/Milli))
+		return b, fmt.Errorf("%w: limit %s would have more than %d tokens", ErrInvalid, a.Bucket.Shown(l.Name), int64(tokenbucket.MaxAmount/Milli))
 	}
 }
 
@@ -237,7 +237,7 @@ func (a *Adjustment) Cut(b Booking) int64 {
 func (a *Adjustment) Detail(done *Adjusted) string {
 	limit := "every limit"
 	if a.Limit != "" {
-		limit = "limit " + a.Limit
+		limit = "limit " + a.Bucket.Shown(a.Limit)
 	}
 	var text strings.Builder
 	text.WriteString(limit)
@@ -246,10 +246,10 @@ func (a *Adjustment) Detail(done *Adjusted) string {
 	}
 	for i, was := range done.Before.Limits {
 		if i < len(done.After.Limits) && done.After.Limits[i].Tokens != was.Tokens {
-			fmt.Fprintf(&text, "; %s from %s to %s", was.Limit.Name, tokensText(was.Tokens), tokensText(done.After.Limits[i].Tokens))
+			fmt.Fprintf(&text, "; %s from %s to %s", a.Bucket.Shown(was.Limit.Name), tokensText(was.Tokens), tokensText(done.After.Limits[i].Tokens))
 		}
 	}
-	if a.Once != "" {
+	if a.Once != "" && (!a.Bucket.Window.InFlight() || !strings.HasPrefix(a.Once, nextOnce)) {
 		fmt.Fprintf(&text, "; once %q", a.Once)
 	}
 	return text.String()

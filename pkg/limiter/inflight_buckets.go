@@ -63,6 +63,18 @@ func (p presentBuckets) AdjustBucket(ctx context.Context, now time.Time, a Adjus
 	return done, nil
 }
 
+// nextOnce begins the Once of an adjustment of the next quarter.
+const nextOnce = "next quarter "
+
+// Shown returns a limit of the bucket as people know it: slots, quarter 2 of 4, for slots.2 of a limit in flight.
+func (k BucketKey) Shown(limit string) string {
+	i := strings.LastIndex(limit, quarterDot)
+	if !k.Window.InFlight() || i < 0 {
+		return limit
+	}
+	return fmt.Sprintf("%s, quarter %s of %d", limit[:i], limit[i+1:], quarters)
+}
+
 // named has an adjustment name the limit of its bucket, unless it is a reset of all.
 func (p presentBuckets) named(ctx context.Context, now time.Time, a Adjustment) (Adjustment, error) {
 	if a.Limit != "" || a.Kind == AdjustReset {
@@ -85,7 +97,7 @@ func (a Adjustment) quarters(now time.Time) (present, next Adjustment) {
 	a.Limits = a.Limits.inBucket()
 	next = a
 	if a.Once != "" { // one of its own, of bounded length
-		next.Once = fmt.Sprintf("next quarter %x", sha256.Sum256([]byte(a.Once)))
+		next.Once = fmt.Sprintf("%s%x", nextOnce, sha256.Sum256([]byte(a.Once)))
 	}
 	quarter := a.Bucket.Window.quarter(now)
 	if a.Limit == "" || quarter == quarters-1 {

@@ -145,3 +145,25 @@ func TestAdjustRequestsInFlightOfARule(t *testing.T) {
 		}
 	}
 }
+
+// Errors and the audit name a limit in flight and its quarter.
+func TestAQuarterInWords(t *testing.T) {
+	store := newStore(t)
+	buckets := limiter.PresentBuckets(store)
+	l := newLimiter(t, limiter.Config{Store: store}, limiter.Static{System: set(t, limiter.Concurrent("slots", 5, time.Minute))})
+	now := time.Unix(24_000, 0)
+	decide(t, l, now, take("a", "m", "slots", 1))
+	list, err := buckets.ListBuckets(t.Context(), now, limiter.DefaultNamespace, limiter.BucketFilter{}, limiter.Page{Size: 10})
+	if err != nil || len(list.Items) != 1 {
+		t.Fatalf("%+v, %v", list, err)
+	}
+	key := list.Items[0].Key
+	_, err = buckets.AdjustBucket(t.Context(), now, limiter.Adjustment{Bucket: key, Kind: limiter.AdjustSet, Tokens: 9 * limiter.Milli})
+	if err == nil || !strings.Contains(err.Error(), "limit slots, quarter 1 of 4 holds at most 5 tokens") {
+		t.Error(err)
+	}
+	a := limiter.Adjustment{Bucket: key, Limit: "slots.2", Kind: limiter.AdjustTakeOut, Tokens: limiter.Milli, Once: "invoice"}
+	if got, want := a.Detail(&limiter.Adjusted{}), `limit slots, quarter 2 of 4, 1 tokens; once "invoice"`; got != want {
+		t.Errorf("detail %q, want %q", got, want)
+	}
+}

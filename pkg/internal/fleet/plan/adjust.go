@@ -59,7 +59,7 @@ func Adjust(leaves []*schema.Bucket, now int64, a *limiter.Adjustment, wish uint
 		}
 	}
 	if !found {
-		return nil, fmt.Errorf("%w: the bucket holds no limit %q", limiter.ErrInvalid, a.Limit)
+		return nil, fmt.Errorf("%w: the bucket holds no limit %q", limiter.ErrInvalid, a.Bucket.Shown(a.Limit))
 	}
 	for _, w := range items {
 		if a.Kind == limiter.AdjustReset && a.Limit == "" {
