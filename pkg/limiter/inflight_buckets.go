@@ -12,7 +12,8 @@ import (
 
 // PresentBuckets returns the buckets of a store as people mean them: a limit in flight has its own name and the balance of
 // the present quarter, and an adjustment of it is made in the present quarter and in the next one. Other buckets are
-// as in the store. It is nil for nil.
+// as in the store. Lists leave out the windows of limits in flight before and after the present one: pages may be
+// shorter than asked for. It is nil for nil.
 func PresentBuckets(of Buckets) Buckets {
 	if of == nil {
 		return nil
@@ -24,6 +25,10 @@ type presentBuckets struct{ of Buckets }
 
 func (p presentBuckets) ListBuckets(ctx context.Context, now time.Time, namespace string, f BucketFilter, page Page) (PageOf[BucketState], error) {
 	list, err := p.of.ListBuckets(ctx, now, namespace, f, page)
+	list.Items = slices.DeleteFunc(list.Items, func(b BucketState) bool {
+		w := b.Key.Window
+		return w.InFlight() && (w.Over(now) || !w.Begun(now))
+	})
 	for i := range list.Items {
 		list.Items[i].present(now)
 	}

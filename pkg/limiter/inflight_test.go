@@ -167,3 +167,20 @@ func TestAQuarterInWords(t *testing.T) {
 		t.Errorf("detail %q, want %q", got, want)
 	}
 }
+
+// Of the buckets of a limit in flight the present one is listed: it has all requests.
+func TestListRequestsInFlight(t *testing.T) {
+	store := newStore(t)
+	l := newLimiter(t, limiter.Config{Store: store}, limiter.Static{System: set(t, limiter.Concurrent("slots", 5, time.Minute))})
+	for quarter := range 6 { // the next window begins with the fifth
+		now := time.Unix(24_000, 0).Add(time.Duration(quarter) * time.Minute)
+		decide(t, l, now, take("a", "m", "slots", 1))
+		list, err := limiter.PresentBuckets(store).ListBuckets(t.Context(), now, limiter.DefaultNamespace, limiter.BucketFilter{}, limiter.Page{Size: 10})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(list.Items) != 1 || list.Items[0].Key.Window.Over(now) || !list.Items[0].Key.Window.Begun(now) {
+			t.Errorf("quarter %d: %+v", quarter, list.Items)
+		}
+	}
+}
