@@ -95,4 +95,3 @@ func TestHomesOfMarks(t *testing.T) {
 		t.Errorf("marks are in %d parts, want %d", len(seen), IndexPartitions)
 	}
 }
-
