@@ -21,9 +21,9 @@ import (
 const clusterRules = "+cluster|slots"
 
 // withCluster starts a cluster whose servers have the user of the store.
-func withCluster(t *testing.T) *valkeytest.Cluster {
+func withCluster(t *testing.T, options ...string) *valkeytest.Cluster {
 	t.Helper()
-	c := valkeytest.StartCluster(t, "--requirepass", adminPassword, "--masterauth", adminPassword)
+	c := valkeytest.StartCluster(t, append([]string{"--requirepass", adminPassword, "--masterauth", adminPassword}, options...)...)
 	for _, s := range c.Servers {
 		s.Must(append([]string{"ACL", "SETUSER", userName, "on", ">first"}, strings.Fields(userRules+" "+clusterRules)...)...)
 	}
