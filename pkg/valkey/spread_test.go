@@ -9,6 +9,7 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
+	"syscall"
 	"testing"
 	"time"
 
@@ -188,8 +189,16 @@ func (l *spread) awaitTakes(t *testing.T) {
 // once, and no bucket gives more than its limit and a write of each replica.
 func TestSpread(t *testing.T) {
 	for name, fault := range map[string]func(t *testing.T, c *valkeytest.Cluster, of *valkeytest.Server){
-		"a primary is killed":   func(_ *testing.T, _ *valkeytest.Cluster, of *valkeytest.Server) { of.Kill() },
-		"a replica is promoted": func(_ *testing.T, c *valkeytest.Cluster, of *valkeytest.Server) { c.Replica(of).Must("CLUSTER", "FAILOVER") },
+		"a primary is killed": func(_ *testing.T, _ *valkeytest.Cluster, of *valkeytest.Server) { of.Kill() },
+		"a primary hangs": func(_ *testing.T, c *valkeytest.Cluster, of *valkeytest.Server) {
+			c.Replica(of).Kill() // none takes its place
+			of.Signal(syscall.SIGSTOP)
+			<-time.After(3 * time.Second)
+			of.Signal(syscall.SIGCONT)
+		},
+		"a replica is promoted": func(_ *testing.T, c *valkeytest.Cluster, of *valkeytest.Server) {
+			c.Replica(of).Must("CLUSTER", "FAILOVER")
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			withLeases(t, func(t *testing.T, leases func(*valkey.Config)) {
@@ -209,7 +218,9 @@ func TestSpread(t *testing.T) {
 				if over := l.end(t); over > loadReplicas {
 					t.Errorf("%d tokens too many of a bucket, want at most a write of each replica: %d", over, loadReplicas)
 				}
-				l.report(t, of, of[0])
+				if failed, others, _, _ := l.report(t, of, of[0]); others > max(failed/4, 100) {
+					t.Errorf("%d calls failed for the buckets of other servers, and %d for those of the server", others, failed)
+				}
 			})
 		})
 	}

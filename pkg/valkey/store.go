@@ -142,6 +142,7 @@ func Open(ctx context.Context, cfg Config) (*Store, error) { //nolint:contextche
 	number, session := s.db.History()
 	in := cfg.store(s.db.Session())
 	in.Buckets, in.Generation = session, number*generations
+	in.Part, in.Parts = s.db.Part()
 	s.watch, err = budgets.NewWatch(budgets.Config{Client: s.db.Session(), Table: in.Table, Now: s.now, Logger: cfg.Logger})
 	if err == nil {
 		s.Store, err = store.New(in) //nolint:contextcheck // a store outlives its start

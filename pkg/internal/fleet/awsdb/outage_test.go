@@ -416,7 +416,7 @@ func TestGuardVerdicts(t *testing.T) {
 					cancel()
 					time.Sleep(tt.Pause)
 				}
-				if got := g.breaker.outages > 0; got != tt.opens {
+				if got := g.breakers[0].outages > 0; got != tt.opens {
 					t.Errorf("the breaker opened: %t, want %t, after %d calls", got, tt.opens, db.Count("PutItem"))
 				}
 			})
@@ -435,7 +435,7 @@ func TestGuardForgivesCallersThatLeave(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		if g.breaker.outages > 0 {
+		if g.breakers[0].outages > 0 {
 			t.Error("the breaker opened")
 		}
 	})

@@ -169,7 +169,7 @@ func TestOwedRequestsWaitForATurn(t *testing.T) {
 	t.Parallel()
 	lanes, l, ask, now := fresh(t)
 	c, _ := crowded(0)
-	lanes.crowding = c
+	lanes.crowding, l.crowd = c, c
 	l.share(unleased{})
 	r, owed := ask(), ask()
 	l.closer.endLate(owed, l.estimator.estimate(owed), true)
@@ -201,7 +201,7 @@ func TestNoLaneWaitsForASilentServer(t *testing.T) {
 	lanes, l, ask, now := fresh(t)
 	lanes.cfg.Budget = time.Hour
 	c, _ := crowded(0)
-	lanes.crowding = c
+	lanes.crowding, l.crowd = c, c
 	before := ask()
 	lanes.health.sent(*now, time.Second)
 	for range 20 {

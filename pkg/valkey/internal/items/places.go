@@ -5,6 +5,9 @@ import (
 	"slices"
 	"sync"
 
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+
 	"github.com/ratelimit/ratelimit/pkg/internal/fleet/schema"
 )
 
@@ -14,6 +17,66 @@ func home(k schema.Key, places int) (place int, known bool) {
 		return 0, true
 	}
 	return schema.Home(k)
+}
+
+// Part returns the place that a call of awsdb.Client is for, by its input, and how many there are. It reports false for a
+// call that is for several. It is nil where there is one place.
+func (d *DB) Part() (part func(in any) (place int, one bool), places int) {
+	if len(d.prefixes) == 1 {
+		return nil, 0
+	}
+	return partOf, len(d.prefixes)
+}
+
+func partOf(in any) (place int, one bool) {
+	switch in := in.(type) {
+	case *dynamodb.UpdateItemInput:
+		return schema.Home(keyOf(in.Key))
+	case *dynamodb.PutItemInput:
+		return schema.Home(keyOf(in.Item))
+	case *dynamodb.GetItemInput:
+		return schema.Home(keyOf(in.Key))
+	case *dynamodb.DeleteItemInput:
+		return schema.Home(keyOf(in.Key))
+	case *dynamodb.QueryInput:
+		return schema.HomeOfQuery(in)
+	case *dynamodb.BatchGetItemInput:
+		for table := range in.RequestItems {
+			return homeOfAll(in.RequestItems[table].Keys, keyOf)
+		}
+	case *dynamodb.TransactWriteItemsInput:
+		return homeOfAll(in.TransactItems, keyOfTransaction)
+	}
+	return 0, false
+}
+
+// homeOfAll returns the place of some items, and of what stands beside them. It reports false where they are in several.
+func homeOfAll[T any](items []T, key func(T) schema.Key) (place int, one bool) {
+	for i := range items {
+		of, known := schema.Home(key(items[i]))
+		if known && one && of != place {
+			return 0, false
+		}
+		if known {
+			place, one = of, true
+		}
+	}
+	return place, one
+}
+
+// keyOfTransaction returns the key of the item of a part of a transaction.
+func keyOfTransaction(t types.TransactWriteItem) schema.Key {
+	switch {
+	case t.Update != nil:
+		return keyOf(t.Update.Key)
+	case t.Put != nil:
+		return keyOf(t.Put.Item)
+	case t.Delete != nil:
+		return keyOf(t.Delete.Key)
+	case t.ConditionCheck != nil:
+		return keyOf(t.ConditionCheck.Key)
+	}
+	return schema.Key{}
 }
 
 // inPlaces makes n calls, at once where there are several, and returns the first error.
