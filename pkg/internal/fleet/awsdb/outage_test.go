@@ -485,3 +485,36 @@ func TestGuardInAnOutage(t *testing.T) {
 		}
 	})
 }
+
+// A part of the server that does not answer leaves the calls for the others, and is the state of the server. Calls for
+// several parts have outages of their own.
+func TestAnOutageOfAPart(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g, db := fakeGuard(t, func(dynamofake.Call) dynamofake.Fault { return dynamofake.Fault{Kind: dynamofake.ServerError} })
+		part, one := 1, true
+		g = NewGuard(g.client, GuardConfig{Now: time.Now, Loop: Goroutines{}, Parts: 2, Part: func(any) (int, bool) { return part, one }})
+		for range outageFailures {
+			_ = putOne(t.Context(), g) // fails as planned
+		}
+		if n, open := g.Outages(); n != 1 || !open || g.State().Condition != Unavailable || g.FailingSince().IsZero() {
+			t.Errorf("%d outages, open %t, the state is %v", n, open, g.State())
+		}
+		db.SetPlan(nil)
+		if err := putOne(t.Context(), g); !errors.Is(err, ErrOutage) {
+			t.Errorf("a call for the part: %v", err)
+		}
+		part = 0
+		if err := putOne(t.Context(), g); err != nil {
+			t.Errorf("a call for the other part: %v", err)
+		}
+		one = false
+		if err := putOne(t.Context(), g); err != nil {
+			t.Errorf("a call for both parts: %v", err)
+		}
+		g.Silent(time.Now(), errCause)
+		part, one = 0, true
+		if err := putOne(t.Context(), g); !errors.Is(err, ErrOutage) {
+			t.Errorf("a call while no part answers: %v", err)
+		}
+	})
+}

@@ -42,8 +42,8 @@ func (s *Session) across(ctx context.Context, token string, writes []write, part
 	for i := range r.held {
 		r.held[i] = true
 	}
-	if err := s.applyPart(ctx, token, writes, first, 0, r); err != nil || !r.applied {
-		return r, err // rule: nothing is applied in other places before the first
+	if err := s.applyPart(ctx, token, writes, first, 0, r); err != nil || !r.applied { // rule: nothing is applied in other places before the first
+		return r, err
 	}
 	for i, p := range rest {
 		if err := s.applyPart(ctx, token, writes, p, latest[i], r); err != nil || !r.applied {
