@@ -49,6 +49,10 @@ func historyRules() []mutant {
 				name: "what was deleted by an earlier try rests on the condition of this one", file: "across.go", found: "TestDeletionsAcrossPlaces",
 				without: "if plain && false {",
 			},
+			{
+				name: "one record stands beside one bucket", file: "claim.go", found: "TestOneRecordForOneBucket",
+				without: "c.condition = always()",
+			},
 		}),
 	)
 }

@@ -35,6 +35,9 @@ func Home(k Key) (home int, known bool) {
 	return IndexPartition(ns), true
 }
 
+// IsOnce reports whether a key is that of the record of an adjustment, see [OnceKey].
+func IsOnce(k Key) bool { return k.SK == skMark && strings.Contains(k.PK, oncePrefix) }
+
 // homeOf returns the home of the buckets and the usage of an entity for a resource, by their names in keys.
 func homeOf(ns, entity, resource string) int {
 	return IndexPartition(ns + bucketPrefix + entity + "#" + resource)

@@ -131,6 +131,46 @@ func TestAcrossPlaces(t *testing.T) {
 	}
 }
 
+// One record of an adjustment stands beside one bucket, also where that is in the place of the namespace. One that ended
+// between the places is made when it is repeated.
+func TestOneRecordForOneBucket(t *testing.T) {
+	s := spreadOn(t, valkeytest.Start(t))
+	counter, bucket, another := buckets(t)
+	first, _ := schema.Home(counter)
+	near := bucket
+	for i := 0; ; i++ {
+		near = schema.BucketKey(someNS, limiter.BucketKey{Entity: "near" + string(rune('a'+i)), Resource: "r"}, 0)
+		if home, _ := schema.Home(near); home == first {
+			break
+		}
+	}
+	put(t, s, counter, "1")
+	adjust := func(k schema.Key, once, from, to, token string) error {
+		at := time.Now()
+		_, err := s.TransactWriteItems(t.Context(), &dynamodb.TransactWriteItemsInput{ClientRequestToken: aws.String(token), TransactItems: []types.TransactWriteItem{
+			setIf(counter, "1", "1"), setIf(k, from, to), schema.TransactOnce(theTable, schema.OnceKey(someNS, once), at, "booked"),
+		}})
+		return err
+	}
+	for _, test := range []struct {
+		once string
+		a, b schema.Key
+	}{{"far", bucket, another}, {"near", near, bucket}, {"last", bucket, near}} {
+		for _, k := range []schema.Key{bucket, another, near} {
+			put(t, s, k, "1")
+		}
+		if code, _ := awsdb.ReasonAt(adjust(test.a, test.once, "9", "2", test.once+"1"), 1); code != awsdb.ConditionFailed { // it claims the record, or nothing
+			t.Errorf("%s: the first try: %q", test.once, code)
+		}
+		if err := adjust(test.a, test.once, "1", "2", test.once+"2"); err != nil {
+			t.Errorf("%s: the second try: %v", test.once, err)
+		}
+		if code, _ := awsdb.ReasonAt(adjust(test.b, test.once, "1", "2", test.once+"3"), 2); code != awsdb.ConditionFailed || numberAt(t, s, test.b) != "1" {
+			t.Errorf("%s: of another bucket: %q; it has %s", test.once, code, numberAt(t, s, test.b))
+		}
+	}
+}
+
 // Deletions in other places rest on the condition of the transaction each time that it is sent. What may be anywhere is
 // deleted everywhere.
 func TestDeletionsAcrossPlaces(t *testing.T) {

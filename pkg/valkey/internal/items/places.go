@@ -183,7 +183,7 @@ func (d *DB) parts(writes []write) []part {
 	beside := slices.IndexFunc(writes, func(w write) bool { return schema.IsBucket(w.itemKey()) })
 	for i := range writes {
 		switch place, known := schema.Home(writes[i].itemKey()); {
-		case known:
+		case known, writes[i].sk == skClaim:
 			add(place, i)
 		case writes[i].kind == "D":
 			for place := range d.prefixes {

@@ -112,6 +112,10 @@ func (s *Session) TransactWriteItems(ctx context.Context, in *dynamodb.TransactW
 	}
 	var r *result
 	var err error
+	record, sent := -1, len(writes)
+	if len(s.db.prefixes) > 1 {
+		writes, record = claimed(writes)
+	}
 	if parts := s.db.parts(writes); len(parts) > 1 {
 		r, err = s.across(ctx, aws.ToString(in.ClientRequestToken), writes, parts)
 	} else {
@@ -123,8 +127,11 @@ func (s *Session) TransactWriteItems(ctx context.Context, in *dynamodb.TransactW
 	if r.applied {
 		return &dynamodb.TransactWriteItemsOutput{}, nil
 	}
+	if record >= 0 {
+		r.held[record] = r.held[record] && r.held[sent]
+	}
 	canceled := &types.TransactionCanceledException{Message: aws.String("Transaction cancelled, please refer cancellation reasons for specific reasons")}
-	for i := range writes {
+	for i := range writes[:sent] {
 		reason := types.CancellationReason{Code: aws.String("None")}
 		if !r.held[i] {
 			reason = types.CancellationReason{Code: aws.String(awsdb.ConditionFailed), Message: aws.String(conditionText)}
