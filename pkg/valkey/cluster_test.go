@@ -17,15 +17,15 @@ import (
 	"github.com/ratelimit/ratelimit/test/kit/valkeytest"
 )
 
-// clusterRules are what the user needs in addition where the server is one of a cluster.
-const clusterRules = "+cluster|slots"
+// clusterRules are what the user needs where the server is one of a cluster: its keys are those of one table.
+var clusterRules = strings.Replace(userRules, "~{*}:*", "~{"+clusterTable+":*", 1) + " +cluster|slots"
 
 // withCluster starts a cluster whose servers have the user of the store.
 func withCluster(t *testing.T, options ...string) *valkeytest.Cluster {
 	t.Helper()
 	c := valkeytest.StartCluster(t, append([]string{"--requirepass", adminPassword, "--masterauth", adminPassword}, options...)...)
 	for _, s := range c.Servers {
-		s.Must(append([]string{"ACL", "SETUSER", userName, "on", ">first"}, strings.Fields(userRules+" "+clusterRules)...)...)
+		s.Must(append([]string{"ACL", "SETUSER", userName, "on", ">first"}, strings.Fields(clusterRules)...)...)
 	}
 	return c
 }
@@ -147,8 +147,8 @@ func TestServersBesideACluster(t *testing.T) {
 	c := withCluster(t)
 	_, bus, _ := net.SplitHostPort(proctest.FreeAddress(t))
 	for name, s := range map[string]*valkeytest.Server{
-		"a server of another cluster": withUser(t, userRules+" "+clusterRules, "--cluster-enabled", "yes", "--cluster-port", bus),
-		"a server of no cluster":      withUser(t, userRules+" "+clusterRules),
+		"a server of another cluster": withUser(t, clusterRules, "--cluster-enabled", "yes", "--cluster-port", bus),
+		"a server of no cluster":      withUser(t, clusterRules),
 	} {
 		s, err := valkey.Open(t.Context(), configOf(t, c.Servers[0], func(cfg *valkey.Config) {
 			byCluster(c, func(*valkey.Config) {})(cfg)
