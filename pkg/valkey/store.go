@@ -154,7 +154,9 @@ func Open(ctx context.Context, cfg Config) (*Store, error) { //nolint:contextche
 	working, stop := context.WithCancel(context.Background())
 	s.stop = stop
 	s.work.Go(func() { s.sweep(working) })
-	s.work.Go(func() { s.follow(working) })
+	for place := range s.db.Places() { // one that hangs holds up no other
+		s.work.Go(func() { s.follow(working, place) })
+	}
 	return s, nil
 }
 
@@ -162,8 +164,8 @@ func Open(ctx context.Context, cfg Config) (*Store, error) { //nolint:contextche
 // time in which no bucket of a new history is taken from.
 const followEvery = 50 * time.Millisecond
 
-// follow notices another history of the server, until ctx ends.
-func (s *Store) follow(ctx context.Context) {
+// follow notices another history of a place, until ctx ends.
+func (s *Store) follow(ctx context.Context, place int) {
 	ticker := time.NewTicker(followEvery)
 	defer ticker.Stop()
 	all := s.db.Session()
@@ -174,7 +176,7 @@ func (s *Store) follow(ctx context.Context) {
 		case <-ticker.C:
 		}
 		asked, cancel := context.WithTimeout(ctx, sweepEvery)
-		_ = all.Follow(asked) // the next tick tries again, and so does each call
+		_ = all.Follow(asked, place) // the next tick tries again, and so does each call
 		cancel()
 	}
 }

@@ -135,12 +135,10 @@ func (d *DB) observe(sent time.Time, told []rueidis.RedisMessage) {
 // errStale says that the server has another history than the one that is read in.
 var errStale = errors.New("the server of the store has another history")
 
-// Follow asks for the history of each place, and finds others.
-func (s *Session) Follow(ctx context.Context) error {
-	return inPlaces(len(s.db.prefixes), func(place int) error {
-		_, err := s.read(ctx, place, func(rueidis.Client) []rueidis.Completed { return nil })
-		return err
-	})
+// Follow asks for the history of a place, and finds another one.
+func (s *Session) Follow(ctx context.Context, place int) error {
+	_, err := s.read(ctx, place, func(rueidis.Client) []rueidis.Completed { return nil })
+	return err
 }
 
 // read sends commands to the server of a place that change nothing, with one that tells the history. A reply of another

@@ -168,6 +168,9 @@ func Create(ctx context.Context, cfg Config) (made bool, err error) {
 // Close closes the connection. Calls after it fail.
 func (d *DB) Close() { d.close() }
 
+// Places returns how many places of keys the table has.
+func (d *DB) Places() int { return len(d.prefixes) }
+
 // Unreplicated returns how many exact writes no replica had in time.
 func (d *DB) Unreplicated() int64 { return d.unreplicated.Load() }
 
