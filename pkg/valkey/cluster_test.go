@@ -112,12 +112,12 @@ func moveTable(t *testing.T, l *load, c *valkeytest.Cluster, _ *valkeytest.Serve
 		}
 	}
 	began := time.Now()
-	moveAll(t, c, nil)
+	moveAll(t, c)
 	t.Logf("%d buckets move in %v", buckets, time.Since(began))
 }
 
 // moveAll moves all places of the table, each to another server.
-func moveAll(t *testing.T, c *valkeytest.Cluster, _ *valkeytest.Server) {
+func moveAll(t *testing.T, c *valkeytest.Cluster) {
 	t.Helper()
 	for _, slot := range items.Slots(clusterTable) {
 		of := c.Primary(slot)
