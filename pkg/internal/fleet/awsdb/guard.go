@@ -57,7 +57,8 @@ func (g *circuit) State() State {
 	worst := g.breakers[0].look()
 	for i := range g.breakers[1:] {
 		s := g.breakers[1+i].look()
-		if s.Condition > worst.Condition || s.Condition == worst.Condition && s.Condition == Available && s.Since.After(worst.Since) {
+		available := worst.Condition == Available && s.Condition == Available
+		if s.Condition > worst.Condition || available && s.Since.After(worst.Since) {
 			worst = s
 		}
 	}

@@ -231,7 +231,7 @@ func TestPartsHaveTurnsOfTheirOwn(t *testing.T) {
 		part, _ := schema.Home(site.Key(0))
 		byPart[part] = lanes.hold(site, 0)
 	}
-	var both []*Lane
+	both := make([]*Lane, 0, len(byPart))
 	for _, l := range byPart {
 		both = append(both, l)
 	}

@@ -1,7 +1,7 @@
 package schema
 
 import (
-	"fmt"
+	"strconv"
 	"testing"
 	"time"
 
@@ -23,7 +23,7 @@ func TestHomeOfABucket(t *testing.T) {
 		of.Variant = rapid.Uint64().Draw(t, "variant")
 		k := BucketKey(someNS, of, rapid.IntRange(0, MaxShards-1).Draw(t, "shard"))
 		gain, ok := NewGain(k, map[string]int64{"l": 1}, time.Now())
-		keys := []Key{k}
+		keys := append(make([]Key, 0, 1+len(gain.Snapshots)), k)
 		for i := range gain.Snapshots {
 			keys = append(keys, gain.Key(&gain.Snapshots[i]))
 		}
@@ -88,7 +88,7 @@ func TestHomeOfRecords(t *testing.T) {
 func TestHomesOfMarks(t *testing.T) {
 	seen := make(map[int]bool)
 	for i := range 200 {
-		home, _ := Home(MarkKey(someNS, fmt.Sprint(i)))
+		home, _ := Home(MarkKey(someNS, strconv.Itoa(i)))
 		seen[home] = true
 	}
 	if len(seen) != IndexPartitions {

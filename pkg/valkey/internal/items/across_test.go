@@ -137,7 +137,7 @@ func TestOneRecordForOneBucket(t *testing.T) {
 	s := spreadOn(t, valkeytest.Start(t))
 	counter, bucket, another := buckets(t)
 	first, _ := schema.Home(counter)
-	near := bucket
+	var near schema.Key
 	for i := 0; ; i++ {
 		near = schema.BucketKey(someNS, limiter.BucketKey{Entity: "near" + string(rune('a'+i)), Resource: "r"}, 0)
 		if home, _ := schema.Home(near); home == first {
@@ -178,7 +178,7 @@ func TestDeletionsAcrossPlaces(t *testing.T) {
 	counter, bucket, another := buckets(t)
 	put(t, s, counter, "1")
 	remove := func(from string, keys ...schema.Key) error {
-		writes := []types.TransactWriteItem{setIf(counter, from, from)}
+		writes := append(make([]types.TransactWriteItem, 0, 1+len(keys)), setIf(counter, from, from))
 		for _, k := range keys {
 			writes = append(writes, types.TransactWriteItem{Delete: &types.Delete{TableName: aws.String(theTable), Key: k.Attributes()}})
 		}
@@ -233,8 +233,9 @@ func TestALatePart(t *testing.T) {
 // A page of a query over several places has the first entries of all of them, and the next page goes on behind it.
 func TestQueryOverPlaces(t *testing.T) {
 	s := spreadOn(t, valkeytest.Start(t))
-	want := []string{}
-	for i := range 60 {
+	const all = 60
+	want := make([]string, 0, all)
+	for i := range all {
 		of := limiter.BucketKey{Entity: "e", Resource: string(rune('A' + i))}
 		if _, err := s.PutItem(t.Context(), &dynamodb.PutItemInput{Item: schema.NewBucketItem(someNS, of, 0)}); err != nil {
 			t.Fatal(err)
