@@ -88,7 +88,7 @@ func (c *Valkey) schema() yamlcfg.Schema {
 		key("addresses", "of the server, or of servers of [a cluster](valkey.md#a-cluster); with `master`, of sentinels", yamlcfg.List[string]{Out: &c.Addresses, Item: yamlcfg.Address}),
 		key("master", "name that sentinels have for the server; `\"\"` = no sentinels", yamlcfg.Text(&c.Master)),
 		key("database", "number of the database", yamlcfg.Integer(&c.Database, 0, 1023)),
-		key("table", "the table: its keys begin with `{table}:`", yamlcfg.Text(&c.Table)),
+		key("table", "the table: its keys begin with `{table`", yamlcfg.Text(&c.Table)),
 		key("create", "creates a missing table at the start; without it `ratelimit valkey create` does", yamlcfg.Bool(&c.Create)),
 		key("on_loss", "where the server has lost the table: `refuse` is unavailable until one exists, `recreate` makes one without stored limits", yamlcfg.Enum(&c.OnLoss, LossRefuse, LossRecreate)),
 		key("durability", "`replica`: changes of limits and other exact writes wait for a replica, [takes do not](valkey.md#what-a-failover-costs)", yamlcfg.Enum(&c.Durability, DurableServer, DurableReplica)),

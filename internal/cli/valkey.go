@@ -75,8 +75,9 @@ func newValkeyCheck() *cobra.Command {
 		Use:   "check",
 		Short: "Show a server, and whether it can have a table",
 		Long: `check connects to the server, and shows its version, its role, what it does when its
-memory is full, its persistence and its replicas. It changes nothing. It exits with 1
-unless the server has a table that can be used.`,
+memory is full, its persistence and its replicas. In a cluster it shows each primary that
+is for a part of the table. It changes nothing. It exits with 1 unless there is a table
+that can be used.`,
 		Example: "  ratelimit valkey check --config ratelimit.yaml\n  ratelimit valkey check --address 127.0.0.1:6379",
 		Args:    command.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -85,8 +86,8 @@ unless the server has a table that can be used.`,
 				return err
 			}
 			now := time.Now()
-			of, table, err := valkey.Check(cmd.Context(), cfg)
-			if of != nil {
+			servers, table, err := valkey.Check(cmd.Context(), cfg)
+			for _, of := range servers {
 				if err := printServer(cmd.OutOrStdout(), of, now); err != nil {
 					return command.Failed(err)
 				}
@@ -102,12 +103,12 @@ unless the server has a table that can be used.`,
 	return cmd
 }
 
-// clusterText says which server of a cluster has the slot of the table.
+// clusterText says which server of a cluster it is, and how much of the table it has.
 func clusterText(s *valkey.Server) string {
 	if !s.Cluster {
 		return "no"
 	}
-	return "yes: the table is for the primary at " + s.Address
+	return fmt.Sprintf("yes: %d of %d parts of the table are for the primary at %s", s.Parts, valkey.Parts, s.Address)
 }
 
 // printServer prints the state of a server that was read at a time of this machine.

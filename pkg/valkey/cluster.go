@@ -14,10 +14,11 @@ import (
 	"github.com/redis/rueidis"
 
 	"github.com/ratelimit/ratelimit/pkg/limiter"
+	"github.com/ratelimit/ratelimit/pkg/valkey/internal/items"
 )
 
-// way finds the server that has a table, and connects to it. In a cluster that is the primary with the slot of the
-// table's keys, which are all in one slot. It is safe for concurrent use.
+// way finds the servers that have a table, and connects to them. In a cluster these are the primaries with the slots of
+// its places. It is safe for concurrent use.
 type way struct {
 	Connection
 
@@ -29,28 +30,35 @@ type way struct {
 // errApart is of a server that is in no cluster, where several servers are named.
 var errApart = errors.New("the server is in no cluster")
 
-// connect makes a client of the server that has a key, and returns its address where that may change: in a cluster. It
-// makes none where that address is at, that of the present client. It asks one server after another: one that is cut
-// off from the others of a cluster does not know where the slots are. It ends with ctx, and so does the client.
-func (w *way) connect(ctx context.Context, key, at string) (client rueidis.Client, address string, err error) {
+// connect makes clients of the servers that have slots, with their addresses where these may change: in a cluster. It
+// keeps those that there are of other addresses than lost, and returns had where all stay. It asks one server after
+// another: one that is cut off from the others of a cluster does not know where the slots are. It ends with ctx, and so
+// do the clients.
+func (w *way) connect(ctx context.Context, slots []int, had *items.Servers, lost string) (*items.Servers, error) {
 	if w.Master != "" {
-		client, err = w.dial(ctx, w.Addresses...)
-		return client, "", err
+		client, err := w.dial(ctx, w.Addresses...)
+		if err != nil {
+			return nil, err
+		}
+		return &items.Servers{Clients: []rueidis.Client{client}}, nil
 	}
 	var errs []error
 	apart := true
 	for _, asked := range w.servers() {
-		client, address, err = w.ask(ctx, asked, key, at)
+		servers, err := w.ask(ctx, asked, slots, had, lost)
+		if servers != nil {
+			had = servers
+		}
 		if err == nil || errors.Is(err, limiter.ErrInvalid) || ctx.Err() != nil {
-			return client, address, err
+			return had, err
 		}
 		apart = apart && errors.Is(err, errApart)
 		errs = append(errs, err)
 	}
 	if apart {
-		return nil, "", fmt.Errorf("%w: the %d servers of the store are no cluster: name one of them, or sentinels with the name of the primary", limiter.ErrInvalid, len(errs))
+		return nil, fmt.Errorf("%w: the %d servers of the store are no cluster: name one of them, or sentinels with the name of the primary", limiter.ErrInvalid, len(errs))
 	}
-	return nil, "", errors.Join(errs...)
+	return had, errors.Join(errs...)
 }
 
 // servers returns the servers that are asked where a table is. Another one is the first each time.
@@ -71,54 +79,117 @@ func (w *way) servers() []string {
 	return slices.Concat(all[first:], all[:first])
 }
 
-// ask is connect by what one server knows.
-func (w *way) ask(ctx context.Context, asked, key, at string) (client rueidis.Client, address string, err error) {
-	if client, err = w.dial(ctx, asked); err != nil {
-		return nil, "", err
+// ask is connect by what one server knows. It returns servers with an error where some of them are not reached.
+func (w *way) ask(ctx context.Context, asked string, slots []int, had *items.Servers, lost string) (*items.Servers, error) {
+	client, err := w.dial(ctx, asked)
+	if err != nil {
+		return nil, err
 	}
-	owner, err := w.owner(ctx, client, key, asked)
-	if err == nil && (owner == asked && owner != at || owner == "") {
-		return client, owner, nil
+	owners, err := w.owners(ctx, client, slots, asked)
+	if err == nil && owners == nil {
+		return &items.Servers{Clients: []rueidis.Client{client}}, nil
 	}
-	client.Close()
-	if err != nil || owner == at {
-		return nil, owner, err
+	if err != nil {
+		client.Close()
+		return nil, err
 	}
-	client, err = w.dial(ctx, owner)
-	return client, owner, err
+	c := &clients{way: w, had: had, made: map[string]rueidis.Client{asked: client}}
+	defer c.closeUnused()
+	return c.of(ctx, owners, lost)
 }
 
-// owner returns the address of the primary of a cluster that has a key, as the server that is asked has it; "" = it is
-// in no cluster.
-func (w *way) owner(ctx context.Context, client rueidis.Client, key, asked string) (string, error) {
+// clients are those of the primaries of a cluster, while they are made.
+type clients struct {
+	*way
+
+	had  *items.Servers // those that there are; nil = none
+	made map[string]rueidis.Client
+	used []rueidis.Client
+}
+
+// of returns the clients of owners, by place. Without had all must be reached. Else those that are not stay as they are,
+// and those of other addresses than lost do, too.
+func (c *clients) of(ctx context.Context, owners []string, lost string) (*items.Servers, error) {
+	next := &items.Servers{Clients: make([]rueidis.Client, len(owners)), Addresses: owners}
+	if c.had != nil {
+		next.Clients, next.Addresses = slices.Clone(c.had.Clients), slices.Clone(c.had.Addresses)
+	}
+	var errs []error
+	changed := c.had == nil
+	for place, owner := range owners {
+		if c.had != nil && (c.had.Addresses[place] != lost || owner == lost) {
+			continue
+		}
+		client, err := c.client(ctx, owner)
+		if err != nil {
+			if c.had == nil {
+				return nil, err
+			}
+			errs = append(errs, err)
+			continue
+		}
+		next.Clients[place], next.Addresses[place], changed = client, owner, true
+		c.used = append(c.used, client)
+	}
+	if !changed {
+		return c.had, errors.Join(errs...)
+	}
+	return next, errors.Join(errs...)
+}
+
+// client returns the client of an address: one that there is, or a new one.
+func (c *clients) client(ctx context.Context, address string) (rueidis.Client, error) {
+	if c.had != nil {
+		if i := slices.Index(c.had.Addresses, address); i >= 0 {
+			return c.had.Clients[i], nil
+		}
+	}
+	if client := c.made[address]; client != nil {
+		return client, nil
+	}
+	client, err := c.dial(ctx, address)
+	if err != nil {
+		return nil, err
+	}
+	c.made[address] = client
+	return client, nil
+}
+
+// closeUnused closes the clients that were made in vain.
+func (c *clients) closeUnused() {
+	for _, client := range c.made {
+		if !slices.Contains(c.used, client) {
+			client.Close()
+		}
+	}
+}
+
+// owners returns the addresses of the primaries of a cluster that have slots, as the server that is asked has it; nil = it
+// is in no cluster.
+func (w *way) owners(ctx context.Context, client rueidis.Client, slots []int, asked string) ([]string, error) {
 	ctx, cancel := context.WithTimeout(ctx, DefaultConnectTimeout)
 	defer cancel()
 	info, err := client.Do(ctx, client.B().Info().Section("cluster").Build()).ToString()
 	switch {
 	case err != nil:
-		return "", told(asked, err)
+		return nil, told(asked, err)
 	case strings.Contains(info, "cluster_enabled:1"):
 	case len(w.Addresses) > 1:
-		return "", fmt.Errorf("%w: %s", errApart, asked)
+		return nil, fmt.Errorf("%w: %s", errApart, asked)
 	default:
-		return "", nil
+		return nil, nil
 	}
-	answers := client.DoMulti(ctx, client.B().ClusterKeyslot().Key(key).Build(), client.B().ClusterSlots().Build())
-	slot, err := answers[0].AsInt64()
+	ranges, err := client.Do(ctx, client.B().ClusterSlots().Build()).ToArray()
 	if err != nil {
-		return "", told(asked, err)
+		return nil, told(asked, err)
 	}
-	ranges, err := answers[1].ToArray()
-	if err != nil {
-		return "", told(asked, err)
-	}
-	owner, found, err := readSlots(ranges, slot, asked)
+	owners, found, err := readSlots(ranges, slots, asked)
 	if err == nil {
 		w.mu.Lock()
 		w.found = found
 		w.mu.Unlock()
 	}
-	return owner, err
+	return owners, err
 }
 
 // told is an error of a server that is asked where a table is.
@@ -129,38 +200,41 @@ func told(asked string, err error) error {
 	return fmt.Errorf("the server of the store at %s does not tell where the table is: %w", asked, err)
 }
 
-// readSlots reads the answer to CLUSTER SLOTS: the address of the primary that has a slot, and the addresses of all
+// readSlots reads the answer to CLUSTER SLOTS: the addresses of the primaries that have slots, and those of all
 // servers.
 //
 // https://valkey.io/commands/cluster-slots
-func readSlots(ranges []rueidis.RedisMessage, slot int64, asked string) (owner string, all []string, err error) {
+func readSlots(ranges []rueidis.RedisMessage, slots []int, asked string) (owners, all []string, err error) {
+	owners = make([]string, len(slots))
 	for _, r := range ranges {
 		parts, err := r.ToArray()
 		if err != nil || len(parts) < 3 {
-			return "", nil, fmt.Errorf("the servers of a slot of the cluster are %d parts: %w", len(parts), cmp.Or(err, errors.ErrUnsupported))
+			return nil, nil, fmt.Errorf("the servers of a slot of the cluster are %d parts: %w", len(parts), cmp.Or(err, errors.ErrUnsupported))
 		}
 		low, err := parts[0].AsInt64()
 		high, err2 := parts[1].AsInt64()
 		if err := errors.Join(err, err2); err != nil {
-			return "", nil, err
+			return nil, nil, err
 		}
 		for i := range parts[2:] {
 			address, err := readServer(parts[2+i], asked)
 			if err != nil {
-				return "", nil, err
+				return nil, nil, err
 			}
-			if i == 0 && low <= slot && slot <= high {
-				owner = address
+			for place, slot := range slots {
+				if i == 0 && low <= int64(slot) && int64(slot) <= high {
+					owners[place] = address
+				}
 			}
 			if !slices.Contains(all, address) {
 				all = append(all, address)
 			}
 		}
 	}
-	if owner == "" {
-		return "", nil, fmt.Errorf("no server of the cluster has slot %d", slot)
+	if place := slices.Index(owners, ""); place >= 0 {
+		return nil, nil, fmt.Errorf("no server of the cluster has slot %d", slots[place])
 	}
-	return owner, all, nil
+	return owners, all, nil
 }
 
 // readServer reads the address of a server of a cluster. One that does not know its host is the one that was asked. One

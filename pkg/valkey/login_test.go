@@ -43,7 +43,7 @@ func TestUser(t *testing.T) {
 	storetest.RunBuckets(t, func(t *testing.T) storetest.BucketStore { return onServer(t, server, asUser) })
 	s := onServer(t, server, asUser)
 	defer func() { _ = s.Close(t.Context()) }()
-	if _, err := s.Server(t.Context()); err != nil {
+	if _, err := s.Servers(t.Context()); err != nil {
 		t.Errorf("Server: %v", err)
 	}
 	leases := func(cfg *valkey.Config) {

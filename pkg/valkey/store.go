@@ -20,6 +20,9 @@ import (
 // DefaultName is the name of a table.
 const DefaultName = "ratelimit"
 
+// Parts is how many parts a table has in a cluster. Each is in a slot of its own.
+const Parts = schema.IndexPartitions
+
 const (
 	// noSplits is more write units a second than an item can use: a server grants an item as many writes
 	// as all others together.
@@ -129,9 +132,9 @@ func Open(ctx context.Context, cfg Config) (*Store, error) { //nolint:contextche
 	s := &Store{cfg: cfg}
 	ready := make(chan struct{})
 	of := cfg.items()
-	of.Changed = func(to items.History, session *items.Session) { //nolint:contextcheck // a store outlives the call that finds a history
+	of.Changed = func(number uint64, session *items.Session, lost func(schema.Key) bool) { //nolint:contextcheck // a store outlives the call that finds a history
 		<-ready
-		s.Renew(session, to.Number*generations)
+		s.Renew(session, number*generations, lost)
 	}
 	of.Gained = func(hour schema.Key) { s.watch.Changed(hour) } // no write is made before there is a store
 	var err error
@@ -139,9 +142,10 @@ func Open(ctx context.Context, cfg Config) (*Store, error) { //nolint:contextche
 		return nil, err
 	}
 	defer close(ready)
-	history, session := s.db.History()
+	number, session := s.db.History()
 	in := cfg.store(s.db.Session())
-	in.Buckets, in.Generation = session, history.Number*generations
+	in.Buckets, in.Generation = session, number*generations
+	in.Part, in.Parts = s.db.Part()
 	s.watch, err = budgets.NewWatch(budgets.Config{Client: s.db.Session(), Table: in.Table, Now: s.now, Logger: cfg.Logger})
 	if err == nil {
 		s.Store, err = store.New(in) //nolint:contextcheck // a store outlives its start
@@ -153,7 +157,9 @@ func Open(ctx context.Context, cfg Config) (*Store, error) { //nolint:contextche
 	working, stop := context.WithCancel(context.Background())
 	s.stop = stop
 	s.work.Go(func() { s.sweep(working) })
-	s.work.Go(func() { s.follow(working) })
+	for place := range s.db.Places() { // one that hangs holds up no other
+		s.work.Go(func() { s.follow(working, place) })
+	}
 	return s, nil
 }
 
@@ -161,8 +167,8 @@ func Open(ctx context.Context, cfg Config) (*Store, error) { //nolint:contextche
 // time in which no bucket of a new history is taken from.
 const followEvery = 50 * time.Millisecond
 
-// follow notices another history of the server, until ctx ends.
-func (s *Store) follow(ctx context.Context) {
+// follow notices another history of a place, until ctx ends.
+func (s *Store) follow(ctx context.Context, place int) {
 	ticker := time.NewTicker(followEvery)
 	defer ticker.Stop()
 	all := s.db.Session()
@@ -173,7 +179,7 @@ func (s *Store) follow(ctx context.Context) {
 		case <-ticker.C:
 		}
 		asked, cancel := context.WithTimeout(ctx, sweepEvery)
-		_ = all.Follow(asked) // the next tick tries again, and so does each call
+		_ = all.Follow(asked, place) // the next tick tries again, and so does each call
 		cancel()
 	}
 }
@@ -226,8 +232,8 @@ func (s *Store) Stats() Stats {
 	return stats
 }
 
-// Server reads the state of the server.
-func (s *Store) Server(ctx context.Context) (*Server, error) { return s.db.Server(ctx) }
+// Servers reads the states of the servers that have the table: of one, or of some of a cluster.
+func (s *Store) Servers(ctx context.Context) ([]*Server, error) { return s.db.Servers(ctx) }
 
 // Close implements limiter.Store. It returns the leases, and waits for the calls in flight and for
 // writes that this process owes, until ctx is done.
@@ -242,9 +248,9 @@ func (s *Store) Close(ctx context.Context) error {
 	return err
 }
 
-// Check connects to a server, and reports why it cannot have a table. table says why its table cannot be
-// used, nil = it can be. server is nil where it gave no answer.
-func Check(ctx context.Context, cfg Config) (server *Server, table error, err error) {
+// Check connects to the servers that are to have a table, and reports why one cannot. table says why the table cannot be
+// used, nil = it can be. servers are those that gave an answer.
+func Check(ctx context.Context, cfg Config) (servers []*Server, table error, err error) {
 	if err := cfg.check(); err != nil {
 		return nil, nil, err
 	}

@@ -36,6 +36,10 @@ func breakerRules() []mutant {
 		{
 			name: "the first answer ends an outage", file: "breaker.go", found: "TestTheFirstAnswerEndsTheOutage",
 		},
+		{
+			name: "an outage of a part leaves the calls for the others", file: "guard.go", found: "TestAnOutageOfAPart",
+			without: "if part, one := g.cfg.Part(in); one && part < 0 {",
+		},
 	}), in("lane", []mutant{
 		{
 			name: "a silence does not count a standstill", file: "health.go", found: "TestAStandstillIsNoSilence",
@@ -71,6 +75,10 @@ func breakerRules() []mutant {
 		{
 			name: "an owed request waits for a turn", file: "ends.go", found: "TestOwedRequestsWaitForATurn",
 			without: "return now.After(r.expires) && (!patient || r.state != over)",
+		},
+		{
+			name: "a part of the server that does not answer holds up no messages to the others", file: "host.go", found: "TestPartsHaveTurnsOfTheirOwn",
+			without: "return s.crowds[min(part, 0)]",
 		},
 	}))
 }

@@ -35,6 +35,24 @@ func historyRules() []mutant {
 				name: "a bucket is healed before it is taken from", file: "store.go", found: "TestManyBuckets",
 				without: "if err := h.before(ctx, nil); err != nil {",
 			},
+			{
+				name: "a bucket whose server has lost nothing keeps what it has", file: "healing.go", found: "TestABucketOfAServerThatLostNothing",
+				without: "if _ = left; true {",
+			},
+		}),
+		in("pkg/valkey/internal/items", []mutant{
+			{
+				name: "nothing is applied in other places before the first", file: "across.go", found: "TestAcrossPlaces",
+				without: "if err := s.applyPart(ctx, token, writes, first, 0, r); err != nil {",
+			},
+			{
+				name: "what was deleted by an earlier try rests on the condition of this one", file: "across.go", found: "TestDeletionsAcrossPlaces",
+				without: "if plain && false {",
+			},
+			{
+				name: "one record stands beside one bucket", file: "claim.go", found: "TestOneRecordForOneBucket",
+				without: "c.condition = always()",
+			},
 		}),
 	)
 }

@@ -70,7 +70,7 @@ func (c *Cluster) await(name string, so func() bool) {
 	c.tb.Helper()
 	for end := time.Now().Add(patience); !so(); <-time.After(20 * time.Millisecond) {
 		if time.Now().After(end) {
-			c.tb.Fatalf("%s does not come within %v: %s", name, patience, c.Servers[0].Must("CLUSTER", "NODES"))
+			c.tb.Fatalf("%s does not come within %v", name, patience)
 		}
 	}
 }
@@ -85,9 +85,18 @@ func (c *Cluster) Slot(key string) int {
 	return slot
 }
 
-// Primary returns the server that has a slot, as another server knows it.
-func (c *Cluster) Primary(slot int) *Server {
+// Primary returns the server that has a slot, and waits until there is one.
+func (c *Cluster) Primary(slot int) (of *Server) {
 	c.tb.Helper()
+	c.await(fmt.Sprintf("a server with slot %d", slot), func() bool {
+		of = c.primary(slot)
+		return of != nil
+	})
+	return of
+}
+
+// primary returns the server that has a slot, as it knows itself; nil = none does.
+func (c *Cluster) primary(slot int) *Server {
 	for _, s := range c.Servers {
 		nodes, err := s.Do("CLUSTER", "NODES")
 		if err != nil {
@@ -100,7 +109,6 @@ func (c *Cluster) Primary(slot int) *Server {
 			}
 		}
 	}
-	c.tb.Fatalf("no server has slot %d", slot)
 	return nil
 }
 
@@ -139,7 +147,7 @@ func (c *Cluster) Move(slot int, to *Server, first string) {
 	for _, s := range []*Server{to, from} {
 		s.Must("CLUSTER", "SETSLOT", text, "NODE", target)
 	}
-	c.await(fmt.Sprintf("slot %d at %s", slot, to.Address), func() bool { return c.Primary(slot) == to })
+	c.await(fmt.Sprintf("slot %d at %s", slot, to.Address), func() bool { return c.primary(slot) == to })
 }
 
 // BeginMove begins the move of a slot to another primary, whose id it returns. No key is moved.

@@ -141,7 +141,7 @@ func (s *Server) Must(words ...string) string {
 
 // Do sends a command, and returns its answer as the protocol has it.
 func (s *Server) Do(words ...string) (string, error) {
-	conn, err := (&net.Dialer{Timeout: time.Second}).Dial("tcp", s.Address)
+	conn, err := (&net.Dialer{Timeout: 5 * time.Second}).Dial("tcp", s.Address)
 	if err != nil {
 		return "", err
 	}

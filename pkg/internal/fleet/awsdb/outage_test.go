@@ -416,7 +416,7 @@ func TestGuardVerdicts(t *testing.T) {
 					cancel()
 					time.Sleep(tt.Pause)
 				}
-				if got := g.breaker.outages > 0; got != tt.opens {
+				if got := g.breakers[0].outages > 0; got != tt.opens {
 					t.Errorf("the breaker opened: %t, want %t, after %d calls", got, tt.opens, db.Count("PutItem"))
 				}
 			})
@@ -435,7 +435,7 @@ func TestGuardForgivesCallersThatLeave(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		if g.breaker.outages > 0 {
+		if g.breakers[0].outages > 0 {
 			t.Error("the breaker opened")
 		}
 	})
@@ -482,6 +482,39 @@ func TestGuardInAnOutage(t *testing.T) {
 			if err := call(); err != nil {
 				t.Fatalf("after the outage: %v", err)
 			}
+		}
+	})
+}
+
+// A part of the server that does not answer leaves the calls for the others, and is the state of the server. Calls for
+// several parts have outages of their own.
+func TestAnOutageOfAPart(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g, db := fakeGuard(t, func(dynamofake.Call) dynamofake.Fault { return dynamofake.Fault{Kind: dynamofake.ServerError} })
+		part, one := 1, true
+		g = NewGuard(g.client, GuardConfig{Now: time.Now, Loop: Goroutines{}, Parts: 2, Part: func(any) (int, bool) { return part, one }})
+		for range outageFailures {
+			_ = putOne(t.Context(), g) // fails as planned
+		}
+		if n, open := g.Outages(); n != 1 || !open || g.State().Condition != Unavailable || g.FailingSince().IsZero() {
+			t.Errorf("%d outages, open %t, the state is %v", n, open, g.State())
+		}
+		db.SetPlan(nil)
+		if err := putOne(t.Context(), g); !errors.Is(err, ErrOutage) {
+			t.Errorf("a call for the part: %v", err)
+		}
+		part = 0
+		if err := putOne(t.Context(), g); err != nil {
+			t.Errorf("a call for the other part: %v", err)
+		}
+		one = false
+		if err := putOne(t.Context(), g); err != nil {
+			t.Errorf("a call for both parts: %v", err)
+		}
+		g.Silent(time.Now(), errCause)
+		part, one = 0, true
+		if err := putOne(t.Context(), g); !errors.Is(err, ErrOutage) {
+			t.Errorf("a call while no part answers: %v", err)
 		}
 	})
 }

@@ -148,7 +148,7 @@ func TestRepliesThatProveNothing(t *testing.T) {
 					}
 					wantKinds(t, op, err, test.want)
 				}
-				_, err := g.breaker.allow(time.Now())
+				_, err := g.breakers[0].allow(time.Now())
 				if opened := err != nil; opened == (test.bare && bare[op]) {
 					t.Errorf("%s: the breaker is open: %t", op, opened)
 				}

@@ -80,13 +80,13 @@ type herald struct {
 }
 
 // announce reports a change. It holds no lock that a call needs.
-func (h *herald) announce(b *breaker) {
+func (h *herald) announce(now func() State) {
 	if h.tell == nil || !h.changed.CompareAndSwap(true, false) {
 		return
 	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if state := b.look(); (state.Condition != Available) != h.told {
+	if state := now(); (state.Condition != Available) != h.told {
 		h.told = !h.told
 		h.tell(state)
 	}

@@ -43,11 +43,12 @@ func accessPatterns(table string) []accessPattern {
 	user := limiter.EntityRef("user-1")
 	hour := time.Date(2024, 1, 31, 14, 0, 0, 0, time.UTC)
 	bucket := schema.BucketKey(ns, limiter.BucketKey{Entity: "user-1", Resource: "gpt-4"}, 0)
+	home, _ := schema.Home(bucket)
 	return []accessPattern{
 		{"children", schema.QueryChildren(table, ns, "org"), "GSI1", "#pk = :pk", map[string]string{"#pk": "GSI1PK", ":pk": ns + "/PARENT#org"}, []schema.Key{schema.EntityKey(ns, "user-1"), schema.EntityKey(ns, "user-2")}},
 		{
-			"resource capacity", byPrefix(table, "GSI2", ns+fmt.Sprintf("/RESOURCE#gpt-4#%d", schema.IndexPartition(bucket.PK)), "BUCKET#"), "GSI2", begins,
-			map[string]string{"#pk": "GSI2PK", ":pk": fmt.Sprintf("%s/RESOURCE#gpt-4#%d", ns, schema.IndexPartition(bucket.PK)), "#sk": "GSI2SK", ":sk": "BUCKET#"},
+			"resource capacity", byPrefix(table, "GSI2", ns+fmt.Sprintf("/RESOURCE#gpt-4#%d", home), "BUCKET#"), "GSI2", begins,
+			map[string]string{"#pk": "GSI2PK", ":pk": fmt.Sprintf("%s/RESOURCE#gpt-4#%d", ns, home), "#sk": "GSI2SK", ":sk": "BUCKET#"},
 			[]schema.Key{bucket},
 		},
 		{
@@ -61,9 +62,9 @@ func accessPatterns(table string) []accessPattern {
 			[]schema.Key{schema.EntityLimitsKey(ns, "user-1", "gpt-4")},
 		},
 		{
-			"everything in a namespace", schema.QueryNamespace(table, ns, schema.IndexPartition(bucket.PK)), "GSI4", "#pk = :pk",
-			map[string]string{"#pk": "GSI4PK", ":pk": fmt.Sprintf("%s#%d", ns, schema.IndexPartition(bucket.PK))},
-			inPartition(schema.IndexPartition(bucket.PK)),
+			"everything in a namespace", schema.QueryNamespace(table, ns, home), "GSI4", "#pk = :pk",
+			map[string]string{"#pk": "GSI4PK", ":pk": fmt.Sprintf("%s#%d", ns, home)},
+			inPartition(home),
 		},
 		{
 			"entities", schema.QueryRecords(table, ns, schema.Entities, schema.IndexPartition(ns+"/ENTITY#user-1")), "GSI4", begins,

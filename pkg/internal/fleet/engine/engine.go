@@ -72,6 +72,8 @@ type Config struct {
 	// Crowded says that the server does one thing after the other: the number of messages under way follows
 	// their round trips.
 	Crowded bool
+	// Parts is how many parts the server has, see schema.Home; 0 = one.
+	Parts int
 	// Now is the machine's clock, with both of its readings; nil = time.Now.
 	Now func() time.Time
 	// Clock corrects the callers' clocks; nil = they are taken as they are.
@@ -165,7 +167,7 @@ func NewIdle(cfg Config) (*Engine, error) {
 	e.prefer = int(cfg.Loop.Draw(schema.MaxShards))
 	e.lanes = lane.New(lane.Config{
 		Client: e.guard, Table: cfg.Table, Loop: cfg.Loop, Now: cfg.Now, Clock: cfg.Clock, Attempt: cfg.Attempt, Budget: cfg.Budget,
-		MaxLanes: cfg.MaxLanes, ShardUnits: cfg.ShardUnits, Quiet: cfg.Quiet, Leases: cfg.Leases, Brief: cfg.Brief, Crowded: cfg.Crowded, Logger: cfg.Logger, Silence: e.guard.Silent, Seen: e.saw,
+		MaxLanes: cfg.MaxLanes, ShardUnits: cfg.ShardUnits, Quiet: cfg.Quiet, Leases: cfg.Leases, Brief: cfg.Brief, Crowded: cfg.Crowded, Parts: cfg.Parts, Logger: cfg.Logger, Silence: e.guard.Silent, Seen: e.saw,
 	})
 	return e, nil
 }

@@ -22,10 +22,10 @@ func (l *Lane) enter(r *Request, now time.Time) (ended bool) {
 		return true
 	}
 	l.queue = append(l.queue, r)
-	if l.running && l.host.crowding != nil { // it may wait for a turn, and is not stepped before
+	if l.running && l.crowd != nil { // it may wait for a turn, and is not stepped before
 		l.wake(r.expires)
 	}
-	if r.state == waiting && (len(l.out) > 0 || l.host.crowding.full()) && l.host.silent(now) {
+	if r.state == waiting && (len(l.out) > 0 || l.crowd.full()) && l.host.silent(now) {
 		l.queue = l.queue[:len(l.queue)-1]
 		l.closer.fail(r, errSilent, now)
 		return true

@@ -9,7 +9,7 @@ import (
 )
 
 // Config is the common configuration of the lanes of a process. All fields but Clock, Leases,
-// Brief, Crowded, Silence and Seen must be set.
+// Brief, Crowded, Parts, Silence and Seen must be set.
 type Config struct {
 	Client     awsdb.Client // guarded by a breaker; it never retries
 	Table      string
@@ -24,6 +24,7 @@ type Config struct {
 	Leases     bool             // tokens may be leased
 	Brief      bool             // the client knows [awsdb.ChangesSince]
 	Crowded    bool             // the number of messages under way follows their round trips
+	Parts      int              // of the server, see schema.Home; 0 = one
 	Logger     *slog.Logger
 	// Silence is called when no message has had a reply for a second; nil = it is not. It
 	// gets the time of the first such message, and an error.

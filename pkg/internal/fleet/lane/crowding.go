@@ -10,6 +10,8 @@ const (
 	// firstBound is how many messages of a process may be under way at first. leastBound and mostBound limit
 	// what becomes of it.
 	firstBound, leastBound, mostBound = 64, 16, 1024
+	// partBound is how often each of them is halved for a part of the server: each of its servers has some parts.
+	partBound = 2
 	// longTrip is the round trip above which fewer messages are sent. It is two thirds of limiter.DefaultTimeout.
 	longTrip = 10 * time.Millisecond
 	// widenPart is for which part of the bound there must be short round trips until it grows by one.
@@ -31,6 +33,7 @@ type waiter interface {
 // last: its callers wait still. A nil *crowding has no bound. It is safe for concurrent use.
 type crowding struct {
 	mu       sync.Mutex
+	halved   int // how often the bounds are
 	bound    int
 	running  int       // messages under way, and lanes that have a turn
 	short    int       // round trips since the bound changed
@@ -39,6 +42,11 @@ type crowding struct {
 	leased   list.List // of waiter: those with a lease
 	others   list.List
 	waiting  map[waiter]struct{} // all of both
+}
+
+// newCrowding returns one whose bounds are halved some times.
+func newCrowding(halved int) *crowding {
+	return &crowding{halved: halved, bound: firstBound >> halved, waiting: make(map[waiter]struct{})}
 }
 
 // enter gives a lane a turn, if there is one now: leave must follow. Else it waits, and next will return it; added says
@@ -109,11 +117,11 @@ func (c *crowding) judge(now time.Time, took time.Duration, answered bool) {
 	switch {
 	case took > longTrip:
 		if now.Sub(c.narrowed) >= longTrip { // rule: long round trips at a time narrow the bound once
-			c.bound, c.short, c.narrowed = max(c.bound-c.bound/8, leastBound), 0, now
+			c.bound, c.short, c.narrowed = max(c.bound-max(c.bound/8, 1), leastBound>>c.halved), 0, now
 		}
 	case answered && c.running >= c.bound: // rule: the bound grows where lanes wait
 		if c.short++; c.short*widenPart >= c.bound {
-			c.bound, c.short = min(c.bound+1, mostBound), 0
+			c.bound, c.short = min(c.bound+1, mostBound>>c.halved), 0
 		}
 	}
 }

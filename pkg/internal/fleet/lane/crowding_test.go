@@ -2,12 +2,17 @@ package lane
 
 import (
 	"errors"
+	"log/slog"
 	"slices"
+	"strconv"
 	"sync"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/ratelimit/ratelimit/pkg/internal/fleet/schema"
+	"github.com/ratelimit/ratelimit/pkg/limiter"
 )
 
 // crowded returns a full bound of turns, and lanes.
@@ -169,7 +174,7 @@ func TestOwedRequestsWaitForATurn(t *testing.T) {
 	t.Parallel()
 	lanes, l, ask, now := fresh(t)
 	c, _ := crowded(0)
-	lanes.crowding = c
+	lanes.crowding, l.crowd = c, c
 	l.share(unleased{})
 	r, owed := ask(), ask()
 	l.closer.endLate(owed, l.estimator.estimate(owed), true)
@@ -201,7 +206,7 @@ func TestNoLaneWaitsForASilentServer(t *testing.T) {
 	lanes, l, ask, now := fresh(t)
 	lanes.cfg.Budget = time.Hour
 	c, _ := crowded(0)
-	lanes.crowding = c
+	lanes.crowding, l.crowd = c, c
 	before := ask()
 	lanes.health.sent(*now, time.Second)
 	for range 20 {
@@ -213,5 +218,35 @@ func TestNoLaneWaitsForASilentServer(t *testing.T) {
 	}
 	if r := ask(); r.state != over || !errors.Is(r.Err, errSilent) {
 		t.Errorf("a request that comes is %v, %v", r.state, r.Err)
+	}
+}
+
+// Messages to a part of the server that does not answer take no turns of the others.
+func TestPartsHaveTurnsOfTheirOwn(t *testing.T) {
+	t.Parallel()
+	lanes := New(Config{Loop: still{}, Now: time.Now, MaxLanes: 100, Crowded: true, Parts: schema.IndexPartitions, Logger: slog.New(slog.DiscardHandler)})
+	byPart := make(map[int]*Lane)
+	for i := 0; len(byPart) < 2; i++ {
+		site := &Site{Namespace: "AbCdEfGhIj0", Bucket: limiter.BucketKey{Entity: strconv.Itoa(i), Resource: "r"}}
+		part, _ := schema.Home(site.Key(0))
+		byPart[part] = lanes.hold(site, 0)
+	}
+	both := make([]*Lane, 0, len(byPart))
+	for _, l := range byPart {
+		both = append(both, l)
+	}
+	for range firstBound >> partBound {
+		if turn, _ := both[0].crowd.enter(both[0]); !turn {
+			t.Fatal("a lane waits below the bound")
+		}
+	}
+	if turn, _ := both[0].crowd.enter(both[0]); turn {
+		t.Error("a lane has a turn above the bound of its part")
+	}
+	if turn, _ := both[1].crowd.enter(both[1]); !turn {
+		t.Error("a lane of another part has no turn")
+	}
+	if n := lanes.Waiting(); n != 1 {
+		t.Errorf("%d lanes wait, want 1", n)
 	}
 }

@@ -263,7 +263,7 @@ func later(a, b time.Time) time.Time {
 
 // expire ends the requests that waited for too long. An owed one waits on for the lane's turn, unless too many do.
 func (l closer) expire(now time.Time) {
-	patient := l.host.crowding != nil && l.host.Counters.Owed.Load() <= maxOwed
+	patient := l.crowd != nil && l.host.Counters.Owed.Load() <= maxOwed
 	expired := func(r *Request) bool {
 		return now.After(r.expires) && (!patient || r.state != owed) // rule: an owed request waits for a turn
 	}

@@ -14,8 +14,8 @@ import (
 	"github.com/ratelimit/ratelimit/pkg/limiter"
 )
 
-// exchange sends one copy of a message.
-func (s *host) exchange(m message) (reply, error) {
+// exchange sends one copy of a message, one of a crowd.
+func (s *host) exchange(m message, of *crowding) (reply, error) {
 	c := m.core()
 	ctx, cancel := s.cfg.Loop.Within(s.stopped, c.within)
 	defer cancel()
@@ -26,7 +26,7 @@ func (s *host) exchange(m message) (reply, error) {
 	ended, answered := s.cfg.Now(), got.refused || isAnswer(err)
 	s.health.ended(ended, answered)
 	if !waitsForOthers(m) {
-		s.crowding.judge(ended, ended.Sub(c.sent), answered)
+		of.judge(ended, ended.Sub(c.sent), answered)
 	}
 	return got, err
 }

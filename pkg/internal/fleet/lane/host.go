@@ -8,6 +8,7 @@ import (
 
 	"github.com/ratelimit/ratelimit/pkg/internal/fleet/awsdb"
 	"github.com/ratelimit/ratelimit/pkg/internal/fleet/lease"
+	"github.com/ratelimit/ratelimit/pkg/internal/fleet/schema"
 	"github.com/ratelimit/ratelimit/pkg/limiter"
 )
 
@@ -22,7 +23,8 @@ type host struct {
 	cfg      Config
 	self     identity
 	health   health
-	crowding *crowding // nil = any number of messages may be under way
+	crowding *crowding   // nil = any number of messages may be under way
+	crowds   []*crowding // by part of the server; none = it has one part
 	samples  *limiter.SampledLog
 	halted   atomic.Bool                    // the clock cannot be trusted
 	began    time.Time                      // of the monotonic clock of leases
@@ -40,7 +42,22 @@ type host struct {
 func (s *host) Silent() bool { return s.silent(s.cfg.Now()) }
 
 // Waiting returns how many lanes wait now to send a message, as enough are under way.
-func (s *host) Waiting() int { return s.crowding.waits() }
+func (s *host) Waiting() int {
+	n := s.crowding.waits()
+	for _, c := range s.crowds {
+		n += c.waits()
+	}
+	return n
+}
+
+// crowdOf returns the bound of the messages about an item.
+func (s *host) crowdOf(k schema.Key) *crowding {
+	if len(s.crowds) == 0 {
+		return s.crowding
+	}
+	part, _ := schema.Home(k)
+	return s.crowds[part] // rule: a part of the server that does not answer holds up no messages to the others
+}
 
 // silent is Silent at a time. A silence that begins is reported to the observer, without a
 // lock.

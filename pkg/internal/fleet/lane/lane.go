@@ -43,7 +43,7 @@ type Lane struct {
 }
 
 func newLane(s *host, holding *set[*Lane], site *Site, index int, key schema.Key, order uint64) *Lane {
-	l := &Lane{item: item{host: s, site: *site, key: key, index: index}, order: order, view: view{now: schema.MinTime}}
+	l := &Lane{item: item{host: s, site: *site, key: key, index: index, crowd: s.crowdOf(key)}, order: order, view: view{now: schema.MinTime}}
 	l.share(&l.lessee)
 	i, v, h, q, t, w := &l.item, &l.view, &l.held, &l.requests, &l.traffic, &l.wakes
 	l.usages = usages{i, q, w, v, h}

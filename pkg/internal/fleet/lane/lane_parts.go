@@ -15,6 +15,7 @@ type item struct {
 	site  Site
 	key   schema.Key
 	index int
+	crowd *crowding // of the lanes of the same part of the server
 }
 
 // requests are those of a lane.

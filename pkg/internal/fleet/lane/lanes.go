@@ -20,7 +20,10 @@ type Lanes struct {
 func New(cfg Config) *Lanes {
 	s := &Lanes{host: host{cfg: cfg, samples: limiter.NewSampledLog(cfg.Logger), began: cfg.Now()}}
 	if cfg.Crowded {
-		s.crowding = &crowding{bound: firstBound, waiting: make(map[waiter]struct{})}
+		s.crowding = newCrowding(0)
+		for range cfg.Parts {
+			s.crowds = append(s.crowds, newCrowding(partBound))
+		}
 	}
 	s.self = identity{by: cfg.Loop, logger: cfg.Logger}
 	s.self.first = drawReplica(cfg.Loop)

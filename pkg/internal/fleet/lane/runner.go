@@ -83,7 +83,7 @@ func (s *Lanes) pump(l *Lane, turn bool) {
 		l.mu.Lock()
 		if !turn {
 			var added bool
-			if turn, added = s.crowding.enter(l); added { // run has it back once it has a turn, which counts as work
+			if turn, added = l.crowd.enter(l); added { // run has it back once it has a turn, which counts as work
 				s.work.add()
 			}
 		}
@@ -94,7 +94,7 @@ func (s *Lanes) pump(l *Lane, turn bool) {
 			s.carry(l, m)
 		}
 		if turn {
-			s.leave()
+			s.leave(l.crowd)
 		}
 		if m == nil {
 			return
@@ -104,10 +104,10 @@ func (s *Lanes) pump(l *Lane, turn bool) {
 }
 
 // leave ends a turn, and runs the lanes that have the next ones.
-func (s *Lanes) leave() {
-	s.crowding.leave()
+func (s *Lanes) leave(of *crowding) {
+	of.leave()
 	for {
-		l, waits := s.crowding.next().(*Lane)
+		l, waits := of.next().(*Lane)
 		if !waits {
 			return
 		}
@@ -119,7 +119,7 @@ func (s *Lanes) leave() {
 // carry sends a message of a lane, again where that is right, and has it concluded.
 func (s *Lanes) carry(l *Lane, m message) {
 	for {
-		got, err := s.exchange(m)
+		got, err := s.exchange(m, l.crowd)
 		l.mu.Lock()
 		again := m.conclude(got, err, s.cfg.Now())
 		s.unlock(l)

@@ -160,10 +160,10 @@ func ChangeKey(ns string, generation uint64) Key {
 
 // MarkKey returns the key of the mark of a settled reservation. No id that a mark can have
 // is so long that its hash stands here.
-func MarkKey(ns, id string) Key { return Key{ns + "/SETTLED#" + EscapeName(id), skMark} }
+func MarkKey(ns, id string) Key { return Key{ns + markPrefix + EscapeName(id), skMark} }
 
 // OnceKey returns the key of the record of an adjustment that is made once.
-func OnceKey(ns, once string) Key { return Key{ns + "/ONCE#" + EscapeName(once), skMark} }
+func OnceKey(ns, once string) Key { return Key{ns + oncePrefix + EscapeName(once), skMark} }
 
 // SecretKey returns the key of a secret. limiter.CheckSecret must allow the name.
 func SecretKey(name string) Key { return Key{RegistryNS + "/SECRET#" + name, skSecret} }
@@ -233,16 +233,17 @@ func EntityLimitsIndexes(ns, entity, resource string) map[string]string {
 
 // BucketIndexes returns the index keys of a bucket's item.
 func BucketIndexes(ns string, of limiter.BucketKey, shard int) map[string]string {
-	k := BucketKey(ns, of, shard)
-	keys := NamespaceIndex(ns, k)
-	keys[AttrGSI2PK] = resourcePK(ns, of.Resource, IndexPartition(k.PK))
+	partition := homeOf(ns, EscapeName(of.Entity), EscapeName(of.Resource))
+	keys := map[string]string{AttrGSI4PK: EverythingPK(ns, partition), AttrGSI4SK: BucketKey(ns, of, shard).PK}
+	keys[AttrGSI2PK] = resourcePK(ns, of.Resource, partition)
 	keys[AttrGSI2SK] = "BUCKET#" + EscapeName(of.Entity) + shardTail(of, shard)
 	keys[AttrGSI3PK] = entityPK(ns, of.Entity)
 	keys[AttrGSI3SK] = "BUCKET#" + bucketTail(of, shard)
 	return keys
 }
 
-// NamespaceIndex returns the index keys of every item of a namespace.
+// NamespaceIndex returns the index keys of the items of a namespace, but for buckets and usage: their partition is
+// their home.
 func NamespaceIndex(ns string, k Key) map[string]string {
 	return map[string]string{AttrGSI4PK: EverythingPK(ns, IndexPartition(k.PK)), AttrGSI4SK: k.PK}
 }

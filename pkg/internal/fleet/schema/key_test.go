@@ -227,6 +227,7 @@ func TestIndexKeysOfTheSchema(t *testing.T) {
 		t.Run(what, func(t *testing.T) {
 			pk := strings.Replace(test.got[AttrGSI4SK], "/LIMITS#", "/ENTITY#", 1)
 			if _, found := test.got[AttrGSI2SK]; found {
+				pk = strings.TrimSuffix(pk, "#0000000000000001#2") // a bucket is by its home
 				wantPartition(t, test.got, AttrGSI2PK, ns+"/RESOURCE#gpt-4#", pk)
 			}
 			wantPartition(t, test.got, AttrGSI4PK, ns+"#", pk)

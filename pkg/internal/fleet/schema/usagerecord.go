@@ -67,7 +67,7 @@ func ParseUsageKey(k Key) (ns string, of UsageOf, ok bool) {
 // indexes returns the index keys of the snapshot. The one of the whole namespace does not begin
 // as those of entities, so that lists of entities do not meet snapshots.
 func (u *UsageOf) indexes(ns string) map[string]string {
-	partition := IndexPartition(u.Key(ns).PK)
+	partition := homeOf(ns, u.Entity, u.Resource)
 	return map[string]string{
 		AttrGSI2PK: resourceKeyPK(ns, u.Resource, partition), AttrGSI2SK: "USAGE#" + u.at() + "#" + u.Entity,
 		AttrGSI4PK: EverythingPK(ns, partition), AttrGSI4SK: ns + "/USAGE#" + u.at() + "#" + u.Entity + "#" + u.Resource,

@@ -16,6 +16,9 @@ type Config struct {
 	Table  string
 	// Buckets is the way of the buckets to the server, until [Store.Renew]; nil = Client.
 	Buckets awsdb.Client
+	// Part returns which of Parts servers a call is for, see [awsdb.GuardConfig]; nil = there is one.
+	Part  func(in any) (part int, one bool)
+	Parts int
 	// Generation is the base of generations, until Renew.
 	Generation uint64
 
@@ -76,6 +79,6 @@ type Config struct {
 func (c *Config) engine(client awsdb.Client, namespace func(ctx context.Context, name string) (id string, err error)) engine.Config {
 	return engine.Config{
 		Client: client, Table: c.Table, Namespace: namespace, Attempt: c.Attempt, Budget: c.Budget, Idle: c.Idle, MaxLanes: c.MaxLanes,
-		ShardUnits: c.ShardUnits, Quiet: c.Quiet, Leases: c.Leases, Brief: c.Brief, Crowded: c.Crowded, Now: c.Now, Clock: c.Clock, Logger: c.Logger,
+		ShardUnits: c.ShardUnits, Quiet: c.Quiet, Leases: c.Leases, Brief: c.Brief, Crowded: c.Crowded, Parts: c.Parts, Now: c.Now, Clock: c.Clock, Logger: c.Logger,
 	}
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/ratelimit/ratelimit/pkg/internal/fleet/awsdb"
 	"github.com/ratelimit/ratelimit/pkg/internal/fleet/lane"
 	"github.com/ratelimit/ratelimit/pkg/internal/fleet/plan"
+	"github.com/ratelimit/ratelimit/pkg/internal/fleet/schema"
 	"github.com/ratelimit/ratelimit/pkg/limiter"
 )
 
@@ -44,7 +45,8 @@ type healing struct {
 	store *Store
 	ctx   context.Context //nolint:containedctx // of the healing: done when it ends
 	stop  context.CancelFunc
-	still chan struct{} // closed when the quiet time is over
+	still chan struct{}         // closed when the quiet time is over
+	lost  func(schema.Key) bool // whether an item may be lost, in part or whole; nil = each may be
 
 	mu     sync.Mutex
 	kept   map[limiter.BucketKey][]*memory // all, until the healing ends
@@ -52,20 +54,41 @@ type healing struct {
 	healed int
 }
 
-// newHealing returns the healing of memories, and of those that another healing has; nil = none.
-func newHealing(s *Store, memories []lane.Memory, before *healing) *healing {
-	h := &healing{store: s, still: make(chan struct{}), kept: make(map[limiter.BucketKey][]*memory, len(memories))}
+// newHealing returns the healing of those of memories that are lost, and of what another healing has left; nil = none.
+// The other memories are kept: their server may be the next one.
+func newHealing(s *Store, memories []lane.Memory, before *healing, lost func(schema.Key) bool) *healing {
+	h := &healing{store: s, still: make(chan struct{}), lost: lost, kept: make(map[limiter.BucketKey][]*memory, len(memories))}
 	time.AfterFunc(quiet, func() { close(h.still) })
 	h.ctx, h.stop = context.WithTimeout(context.Background(), healFor)
+	var left map[limiter.BucketKey][]*memory
 	if before != nil {
-		h.kept = before.memories() // first: the end of that healing clears them
+		h.kept, left = before.memories() // first: the end of that healing clears them
 		before.stop()
+		h.lost = before.orLost(lost)
 	}
 	for i := range memories {
 		h.remember(&memories[i])
 	}
-	h.left = maps.Clone(h.kept)
+	h.left = make(map[limiter.BucketKey][]*memory)
+	for key, kept := range h.kept {
+		if left[key] != nil || lost == nil || lost(kept[0].Site.Key(kept[0].Index)) { // rule: a bucket whose server has lost nothing keeps what it has
+			h.left[key] = kept
+		}
+	}
 	return h
+}
+
+// orLost returns what is lost by a new change, or by that of this healing while its quiet time lasts.
+func (h *healing) orLost(lost func(schema.Key) bool) func(schema.Key) bool {
+	select {
+	case <-h.still:
+		return lost
+	default:
+	}
+	if lost == nil || h.lost == nil {
+		return nil
+	}
+	return func(k schema.Key) bool { return lost(k) || h.lost(k) }
 }
 
 // remember keeps the last state of a shard. That may be from before the shard was healed, so that the tokens of the
@@ -86,32 +109,54 @@ func (h *healing) remember(seen *lane.Memory) {
 	h.kept[key] = append(h.kept[key], is)
 }
 
-// memories returns all memories, for another healing.
-func (h *healing) memories() map[limiter.BucketKey][]*memory {
+// memories returns all memories, and those that are not healed yet, for another healing.
+func (h *healing) memories() (all, left map[limiter.BucketKey][]*memory) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	all := make(map[limiter.BucketKey][]*memory, len(h.kept))
+	all = make(map[limiter.BucketKey][]*memory, len(h.kept))
 	for key, kept := range h.kept {
 		for _, m := range kept {
 			all[key] = append(all[key], &memory{Memory: m.Memory})
 		}
 	}
-	return all
+	return all, maps.Clone(h.left)
 }
 
-// before heals the buckets of ops, if they are left, and waits for the end of the quiet time.
+// before heals the buckets of ops, if they are left, and waits for the end of the quiet time of those that may be lost.
 func (h *healing) before(ctx context.Context, ops []limiter.Op) error {
-	select {
-	case <-h.still: // rule: no bucket is taken from in the quiet time
-	case <-ctx.Done():
-		return awsdb.ContextError(ctx)
-	}
 	for i := range ops {
-		if err := h.heal(ctx, &ops[i].Bucket); err != nil {
+		of := &ops[i].Bucket
+		if lost, err := h.mayBeLost(ctx, of); err != nil {
+			return err
+		} else if !lost {
+			continue
+		}
+		select {
+		case <-h.still: // rule: no bucket is taken from in the quiet time
+		case <-ctx.Done():
+			return awsdb.ContextError(ctx)
+		}
+		if err := h.heal(ctx, of); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// mayBeLost reports whether a bucket is one of those that the change of histories is about.
+func (h *healing) mayBeLost(ctx context.Context, of *limiter.BucketKey) (bool, error) {
+	if h.lost == nil || h.isLeft(of) {
+		return true, nil
+	}
+	ns, err := h.store.NamespaceID(ctx, of.Namespace)
+	return err == nil && h.lost(schema.BucketKey(ns, *of, 0)), err
+}
+
+// isLeft reports whether a bucket is to be healed yet.
+func (h *healing) isLeft(of *limiter.BucketKey) bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return len(h.left[*of]) > 0
 }
 
 // heal heals a bucket, if it is left. Of several callers one does, and the others wait.
@@ -184,7 +229,7 @@ func (h *healing) healAll() {
 			}
 		})
 	}
-	all := h.memories()
+	all := h.toHeal()
 	newest := slices.SortedFunc(maps.Keys(all), func(a, b limiter.BucketKey) int { return cmp.Compare(taken(all[b]), taken(all[a])) })
 	for _, key := range newest { // what the server has lost are the last takes
 		keys <- key
@@ -200,6 +245,12 @@ func (h *healing) healAll() {
 	defer h.mu.Unlock()
 	h.store.log().Warn("the server of the store came back with another history; buckets were brought up to what this process remembers",
 		slog.Int("remembered", len(all)), slog.Int("changed", h.healed), slog.Int("left", len(h.left)), slog.Duration("took", h.store.cfg.Now().Sub(began).Round(time.Millisecond)))
+}
+
+// toHeal returns the memories that are not healed yet.
+func (h *healing) toHeal() map[limiter.BucketKey][]*memory {
+	_, left := h.memories()
+	return left
 }
 
 // taken returns when a bucket was last taken from, Unix ms.

@@ -6,6 +6,7 @@ import (
 
 	"github.com/ratelimit/ratelimit/pkg/internal/fleet/awsdb"
 	"github.com/ratelimit/ratelimit/pkg/internal/fleet/engine"
+	"github.com/ratelimit/ratelimit/pkg/internal/fleet/schema"
 )
 
 // Renew gives the store a client of another history of its server. The server may have lost its last
@@ -17,8 +18,11 @@ import (
 //   - Records and namespaces are read again. generation is above all before, and subscribers are told
 //     that any record may have changed.
 //
+// lost reports whether the item of a key may be older than it was, or gone; nil = each may be. Buckets that are
+// none of these are taken from at once.
+//
 // It does not block.
-func (s *Store) Renew(client awsdb.Client, generation uint64) {
+func (s *Store) Renew(client awsdb.Client, generation uint64, lost func(schema.Key) bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.closed {
@@ -31,7 +35,7 @@ func (s *Store) Renew(client awsdb.Client, generation uint64) {
 	}
 	s.log().Warn("the server of the store has another history: it may have lost what was written last")
 	old := s.engine.Load()
-	h := newHealing(s, old.Memories(), s.last)
+	h := newHealing(s, old.Memories(), s.last, lost)
 	s.last = h
 	s.histories++
 	s.healing.Store(h)

@@ -110,7 +110,7 @@ func (s *server) open(t *testing.T, leases bool) *store.Store {
 		defer mu.Unlock()
 		if to > known {
 			known = to
-			opened.Renew(&replica{Client: s.DB, server: s, of: to, renew: renew}, to<<40)
+			opened.Renew(&replica{Client: s.DB, server: s, of: to, renew: renew}, to<<40, nil)
 		}
 	}
 	all, bound := &replica{Client: s.DB, server: s}, &replica{Client: s.DB, server: s, of: known, renew: renew}

@@ -53,7 +53,7 @@ func New(cfg Config) (*Store, error) {
 		cfg.Now = time.Now
 	}
 	s := &Store{cfg: cfg}
-	s.guard = awsdb.NewGuard(cfg.Client, awsdb.GuardConfig{Now: cfg.Now, Loop: awsdb.Goroutines{}, Observe: cfg.Observe, Logger: cfg.Logger})
+	s.guard = awsdb.NewGuard(cfg.Client, awsdb.GuardConfig{Now: cfg.Now, Loop: awsdb.Goroutines{}, Observe: cfg.Observe, Logger: cfg.Logger, Part: cfg.Part, Parts: cfg.Parts})
 	namespaceID := func(ctx context.Context, name string) (string, error) { return s.NamespaceID(ctx, name) }
 	of := s.guard
 	if cfg.Buckets != nil {

@@ -18,14 +18,23 @@ type result struct {
 	images     []attributes // afterwards, where wanted; or as they are, where the batch was refused
 }
 
+// batch are writes in one place that are applied together.
+type batch struct {
+	place  int
+	writes []write
+	token  string // of a transaction; "" = none
+	latest int64  // Unix ms, by the clock of the server: nothing is applied later; 0 = at any time
+}
+
 // apply runs the script with a batch of writes and their gains.
-func (s *Session) apply(ctx context.Context, token string, g gains, writes ...write) (*result, error) {
-	d := s.db
+func (s *Session) apply(ctx context.Context, b *batch, g gains) (*result, error) {
+	d, writes := s.db, b.writes
+	of := d.prefixes[b.place]
 	keys := make([]string, len(writes), len(writes)+len(g.snapshots))
 	args := make([]string, 0, 64*len(writes))
-	args = append(args, string(d.prefix), token, strconv.Itoa(len(writes)))
+	args = append(args, string(of), b.token, strconv.FormatInt(b.latest, 10), strconv.Itoa(len(writes)))
 	for i := range writes {
-		keys[i] = d.item(writes[i].pk, writes[i].sk)
+		keys[i] = of.item(writes[i].pk, writes[i].sk)
 		args = writes[i].words(args)
 	}
 	args = g.words(args)
@@ -33,7 +42,7 @@ func (s *Session) apply(ctx context.Context, token string, g gains, writes ...wr
 		keys = append(keys, g.snapshots[i].key)
 	}
 	exact := slices.ContainsFunc(writes, func(w write) bool { return w.exact() })
-	reply, err := s.run(ctx, keys, args, exact && d.cfg.Replica)
+	reply, err := s.run(ctx, b.place, keys, args, exact && d.cfg.Replica)
 	if err != nil {
 		return nil, d.translate(err)
 	}
@@ -45,8 +54,8 @@ func (s *Session) apply(ctx context.Context, token string, g gains, writes ...wr
 const waitForReplica = 50 * time.Millisecond
 
 // run runs the script, and waits for a replica where that is wanted.
-func (s *Session) run(ctx context.Context, keys, args []string, replicated bool) (reply []rueidis.RedisMessage, err error) {
-	err = s.within(ctx, func(client rueidis.Client, at *loaded) error {
+func (s *Session) run(ctx context.Context, place int, keys, args []string, replicated bool) (reply []rueidis.RedisMessage, err error) {
+	err = s.within(ctx, place, func(client rueidis.Client, at *loaded) error {
 		sent := s.db.now()
 		script := client.B().Evalsha().Sha1(at.sha).Numkeys(int64(len(keys))).Key(keys...).Arg(args...).Build()
 		if replicated {
@@ -54,7 +63,7 @@ func (s *Session) run(ctx context.Context, keys, args []string, replicated bool)
 		} else {
 			reply, err = client.Do(ctx, script).ToArray()
 		}
-		if err == nil && len(reply) == 4 {
+		if err == nil && len(reply) == 4 && place == clockPlace {
 			s.db.observe(sent, reply[1:3])
 		}
 		return err
@@ -76,34 +85,38 @@ func (d *DB) replicated(ctx context.Context, client rueidis.Client, script rueid
 	return reply, nil
 }
 
-// within makes a call in the history of the session. Where the server says that it has another one, that
+// within makes a call on a place in the histories of the session. Where the server says that it has another one, that
 // is found and its script is loaded first.
-func (s *Session) within(ctx context.Context, call func(client rueidis.Client, at *loaded) error) error {
+func (s *Session) within(ctx context.Context, place int, call func(client rueidis.Client, at *loaded) error) error {
 	d := s.db
 	for again := false; ; again = true {
 		at := d.at.Load()
-		if s.of != nil && at.Number < s.of.Number { // a history that is just being entered
+		if at.number < s.of { // histories that are just being entered
 			d.mu.Lock()
 			at = d.at.Load()
 			d.mu.Unlock()
 		}
-		if s.of != nil && at.History != *s.of {
+		if s.of != 0 && at.number != s.of {
 			return ErrHistory
 		}
-		err := call(*d.client.Load(), at)
+		err := call(d.client(place), at.places[place])
 		switch stale := errors.Is(err, errStale) || isAnswer(err, "NOSCRIPT", "STALE"); {
 		case stale && again:
 			return ErrHistory
 		case stale:
-			if _, err := d.reload(ctx, at); err != nil {
+			if err := d.reload(ctx, place, at); err != nil {
 				return err
 			}
 		default:
-			d.broke(err)
+			d.broke(place, err)
 			return err
 		}
 	}
 }
+
+// clockPlace is the place whose server's clock corrects that of this machine: the clocks of several would contradict
+// each other.
+const clockPlace = 0
 
 // observe passes the server's time, its seconds and microseconds, to the clock.
 func (d *DB) observe(sent time.Time, told []rueidis.RedisMessage) {
@@ -122,20 +135,20 @@ func (d *DB) observe(sent time.Time, told []rueidis.RedisMessage) {
 // errStale says that the server has another history than the one that is read in.
 var errStale = errors.New("the server of the store has another history")
 
-// Follow asks for the history of the server, and finds another one.
-func (s *Session) Follow(ctx context.Context) error {
-	_, err := s.read(ctx, func(rueidis.Client) []rueidis.Completed { return nil })
+// Follow asks for the history of a place, and finds another one.
+func (s *Session) Follow(ctx context.Context, place int) error {
+	_, err := s.read(ctx, place, func(rueidis.Client) []rueidis.Completed { return nil })
 	return err
 }
 
-// read sends commands that change nothing, with one that tells the history. A reply of another history is
-// no answer, since that server may have lost the item. While the clock is doubtful another one tells the time:
+// read sends commands to the server of a place that change nothing, with one that tells the history. A reply of another
+// history is no answer, since that server may have lost the item. While the clock is doubtful another one tells the time:
 // nothing is written then that would.
-func (s *Session) read(ctx context.Context, commands func(client rueidis.Client) []rueidis.Completed) (answers []rueidis.RedisResult, err error) {
+func (s *Session) read(ctx context.Context, place int, commands func(client rueidis.Client) []rueidis.Completed) (answers []rueidis.RedisResult, err error) {
 	d := s.db
-	err = s.within(ctx, func(client rueidis.Client, at *loaded) error {
-		all := append([]rueidis.Completed{client.B().Get().Key(d.key("history")).Build()}, commands(client)...)
-		timed := d.clock.Reading().Doubtful
+	err = s.within(ctx, place, func(client rueidis.Client, at *loaded) error {
+		all := append([]rueidis.Completed{client.B().Get().Key(d.prefixes[place].key("history")).Build()}, commands(client)...)
+		timed := place == clockPlace && d.clock.Reading().Doubtful
 		if timed {
 			all = append(all, client.B().Time().Build())
 		}
@@ -158,9 +171,10 @@ func (s *Session) read(ctx context.Context, commands func(client rueidis.Client)
 	return answers, d.translate(err)
 }
 
-// items reads items, nil where there is none, in one round trip. An item that cannot be read has a fault.
-func (s *Session) items(ctx context.Context, keys []string) (all []attributes, faults []error, err error) {
-	answers, err := s.read(ctx, func(client rueidis.Client) []rueidis.Completed {
+// fetch reads items of one place by the keys of their hashes, nil where there is none, in one round trip. An item that
+// cannot be read has a fault.
+func (s *Session) fetch(ctx context.Context, place int, keys []string) (all []attributes, faults []error, err error) {
+	answers, err := s.read(ctx, place, func(client rueidis.Client) []rueidis.Completed {
 		commands := make([]rueidis.Completed, len(keys))
 		for i, k := range keys {
 			commands[i] = client.B().Hgetall().Key(k).Build()

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -21,29 +23,52 @@ const reconnectEvery = time.Second
 // callsEnd is after how long a client that was replaced is closed. Its calls have ended then.
 const callsEnd = 5 * time.Second
 
-// link is the way to the server. It is safe for concurrent use.
+// Servers are clients of the servers that have a table, by place of its keys. Several places may have one client.
+type Servers struct {
+	Clients   []rueidis.Client
+	Addresses []string // in a cluster; else nil
+}
+
+// clients returns the clients, each once.
+func (s *Servers) clients() []rueidis.Client {
+	var all []rueidis.Client
+	for _, c := range s.Clients {
+		if !slices.Contains(all, c) {
+			all = append(all, c)
+		}
+	}
+	return all
+}
+
+// address returns the address of the server that has a place, "" outside of a cluster.
+func (s *Servers) address(place int) string {
+	if s.Addresses == nil {
+		return ""
+	}
+	return s.Addresses[place]
+}
+
+// link is the way to the servers. It is safe for concurrent use.
 type link struct {
-	connect func(at string) (client rueidis.Client, address string, err error) // see Config.Connect
-	ends    context.CancelFunc                                                 // ends what connects
+	connect func(had *Servers, lost string) (*Servers, error) // see Config.Connect
+	ends    context.CancelFunc                                // ends what connects
 	ended   <-chan struct{}
 	clock   *awsdb.Clock // nil = none
 	now     func() time.Time
-	client  atomic.Pointer[rueidis.Client]
+	servers atomic.Pointer[Servers]
 	work    sync.WaitGroup // clients that are made, and those that were replaced
 
-	mu sync.Mutex // of a change of client, and of the end
+	mu sync.Mutex // of a change of clients, and of the end
 
-	clustered bool                  // another server may have the table at another time
-	replacing sync.Mutex            // of the next fields
-	address   string                // of the client's server, in a cluster
-	replaced  time.Time             // when a client was last asked for in the place of another one
-	missed    atomic.Pointer[error] // why none was made; nil = one was
+	replacing sync.Mutex            // of the next field
+	replaced  map[string]time.Time  // by address: when another client was asked for in the last second
+	missed    atomic.Pointer[error] // why one was not found; nil = it was
 }
 
 // newLink connects.
-func newLink(connect func(ctx context.Context, at string) (rueidis.Client, string, error), clock *awsdb.Clock, now func() time.Time) (*link, error) {
+func newLink(connect func(ctx context.Context, had *Servers, lost string) (*Servers, error), clock *awsdb.Clock, now func() time.Time) (*link, error) {
 	lives, ends := context.WithCancel(context.Background())
-	client, address, err := connect(lives, "")
+	servers, err := connect(lives, nil, "")
 	if err != nil {
 		ends()
 		if !errors.Is(err, limiter.ErrInvalid) {
@@ -51,11 +76,14 @@ func newLink(connect func(ctx context.Context, at string) (rueidis.Client, strin
 		}
 		return nil, err
 	}
-	again := func(at string) (rueidis.Client, string, error) { return connect(lives, at) }
-	l := &link{connect: again, ends: ends, ended: lives.Done(), clock: clock, now: now, clustered: address != "", address: address}
-	l.client.Store(&client)
+	again := func(had *Servers, lost string) (*Servers, error) { return connect(lives, had, lost) }
+	l := &link{connect: again, ends: ends, ended: lives.Done(), clock: clock, now: now, replaced: make(map[string]time.Time)}
+	l.servers.Store(servers)
 	return l, nil
 }
+
+// client returns the client of the server that has a place.
+func (l *link) client(place int) rueidis.Client { return l.servers.Load().Clients[place] }
 
 // closed reports whether the link has ended.
 func (l *link) closed() bool {
@@ -77,11 +105,12 @@ func (l *link) translate(err error) error {
 	return out
 }
 
-// broke makes another client where the server is not written to any more: a connection stays on a server
-// that became a replica. In a cluster another server may have the table, also where there is no answer. No
+// broke makes another client where the server of a place is not written to any more: a connection stays on a server
+// that became a replica. In a cluster another server may have the place, also where there is no answer. No
 // call waits for that.
-func (l *link) broke(err error) {
-	elsewhere := isAnswer(err, "READONLY", "MASTERDOWN", "MOVED", "CLUSTERDOWN") || l.clustered && (unanswered(err) || isAnswer(err, "NOREPLICAS"))
+func (l *link) broke(place int, err error) {
+	lost := l.servers.Load().address(place)
+	elsewhere := isAnswer(err, "READONLY", "MASTERDOWN", "MOVED", "CLUSTERDOWN") || lost != "" && (unanswered(err) || isAnswer(err, "NOREPLICAS"))
 	if !elsewhere || !l.replacing.TryLock() {
 		return
 	}
@@ -91,7 +120,7 @@ func (l *link) broke(err error) {
 	}
 	l.work.Go(func() {
 		defer l.replacing.Unlock()
-		l.replace()
+		l.replace(lost)
 	})
 }
 
@@ -101,47 +130,57 @@ func unanswered(err error) bool {
 	return err != nil && !answered && !errors.Is(err, context.Canceled) && !errors.Is(err, rueidis.ErrClosing)
 }
 
-// replace puts another client in the place of the one that there is. l.replacing is held.
-func (l *link) replace() {
+// replace puts other clients in the place of that of the server at an address. l.replacing is held.
+func (l *link) replace(lost string) {
 	now := l.now()
-	if l.closed() || !l.replaced.IsZero() && now.Sub(l.replaced) < reconnectEvery {
+	maps.DeleteFunc(l.replaced, func(_ string, at time.Time) bool { return now.Sub(at) >= reconnectEvery })
+	if _, soon := l.replaced[lost]; soon || l.closed() {
 		return
 	}
-	l.replaced = now
-	client, address, err := l.connect(l.address)
+	l.replaced[lost] = now
+	had := l.servers.Load()
+	next, err := l.connect(had, lost)
 	if err != nil {
-		l.missed.Store(&err)
-		return // the next call tries again
+		l.missed.Store(&err) // the next call tries again
+	} else {
+		l.missed.Store(nil)
 	}
-	l.missed.Store(nil)
-	if client == nil {
+	if next == nil || next == had {
 		return
 	}
+	old := slices.DeleteFunc(had.clients(), func(c rueidis.Client) bool { return slices.Contains(next.Clients, c) })
 	l.mu.Lock()
 	if l.closed() {
 		l.mu.Unlock()
-		client.Close()
+		for _, c := range next.clients() {
+			if !slices.Contains(had.Clients, c) {
+				c.Close()
+			}
+		}
 		return
 	}
-	l.address = address
-	old := l.client.Swap(&client)
+	l.servers.Store(next)
 	l.mu.Unlock()
 	l.work.Go(func() {
 		select { // a client that closes tells its calls that they were not sent, which is not so
 		case <-time.After(callsEnd):
 		case <-l.ended:
 		}
-		(*old).Close()
+		for _, c := range old {
+			c.Close()
+		}
 	})
 }
 
-// close closes the connection, and waits for the work of the link. Calls after it fail.
+// close closes the connections, and waits for the work of the link. Calls after it fail.
 func (l *link) close() {
 	l.mu.Lock()
 	l.ends()
-	client := *l.client.Load()
+	servers := l.servers.Load()
 	l.mu.Unlock()
-	client.Close()
+	for _, c := range servers.clients() {
+		c.Close()
+	}
 	l.replacing.Lock() // no work begins from now on
 	defer l.replacing.Unlock()
 	l.work.Wait()

@@ -13,6 +13,19 @@
 //	{name}:table         the marker of the table: version of the schema, id, time of creation
 //	{name}:history       the history of the server, see below
 //
+// # Places
+//
+// In a cluster a table has 16 places of keys, each with a tag and a slot of its own in place of {name}, and each with all
+// of the above. The slots are spread evenly. [schema.Home] says which place an item is in: a bucket with its usage, and
+// all records of a namespace, are in one. Audit events and records of adjustments are with a bucket or with the records,
+// whatever their transaction changes. They are looked for in all places.
+//
+// A transaction of records and of a bucket is two batches: first that of the records, then that of the bucket with its
+// event and its record. A process that ends between them has raised a counter, and changed nothing. Deletions in several
+// places follow the batch whose condition they rest on. A later batch carries a time, after which its server refuses it.
+//
+// A link has one client for each server, so that the places of one server share a connection.
+//
 // # Writes
 //
 // One script applies a batch of conditional writes, all or none. It reads all items, checks all
@@ -24,8 +37,8 @@
 // Replication is asynchronous. A server can come back with an older state, or with none: after a
 // failover, or a restart. Scripts are neither replicated nor saved, so such a server does not know
 // the script of this package. A process that learns so asks for the id of the server's history,
-// master_replid, which is another one then. A [Session] belongs to one history. Its calls are refused
-// once there is another one, and are certainly not applied. The text of the script begins with the
+// master_replid, which is another one then. Each place has its history. A [Session] belongs to one history of each. Its calls
+// are refused once there is another one of any, and are certainly not applied. The text of the script begins with the
 // history that it is loaded for, and the script compares it with the key of the history. So a process
 // cannot run the script of another one's history, and neither can a server that comes back with old
 // scripts. The key of the history is read with each read. A reply of another history is no answer. A history has the id of its table, so that a table that was lost and made again is another

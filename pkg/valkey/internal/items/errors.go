@@ -48,6 +48,7 @@ var answers = map[string]string{
 	"MOVED": codeThrottled, "ASK": codeThrottled, "CLUSTERDOWN": codeThrottled,
 	"NOAUTH": codeRefused, "WRONGPASS": codeRefused, "NOREPLICAS": codeRefused, "MISCONF": codeRefused,
 	"NOPERM": codeDenied,
+	"LATE":   codeContended, // see batch
 }
 
 // movedKey begins the error of a script that meets a key which has moved to another server of a cluster, while its slot

@@ -2,100 +2,172 @@ package items
 
 import (
 	"context"
+	"slices"
 	"strconv"
 
 	"github.com/redis/rueidis"
+
+	"github.com/ratelimit/ratelimit/pkg/internal/fleet/schema"
 )
 
-// History is one of the server and the table: its writes in order.
-type History struct {
-	Number uint64 // rises with each one, also on another server, and in another table
-	ID     string // the server's master_replid, and the id of the table
+// history is one of a server and a place of the table: the writes there in order.
+type history struct {
+	number uint64 // rises with each one, also on another server, and in another table
+	id     string // the server's master_replid, and the id of the place's marker
 }
 
 // text is the history as its key has it.
-func (h History) text() string { return strconv.FormatUint(h.Number, 10) + " " + h.ID }
+func (h history) text() string { return strconv.FormatUint(h.number, 10) + " " + h.id }
 
 // loaded is a history, and the hash of the script that was loaded for it.
 type loaded struct {
-	History
+	history
+
 	sha   string
-	table string // the id of the table
+	table string // the id of the marker
 }
 
-// History returns the history that was found last, and the calls on the table in it alone.
-func (d *DB) History() (History, *Session) {
-	h := d.at.Load().History
-	return h, &Session{db: d, of: &h}
+// histories are those of all places that were found last.
+type histories struct {
+	places []*loaded
+	number uint64 // of all together: it rises with each change of one
 }
 
-// Table returns the id of the table in the history that was found last.
-func (d *DB) Table() string { return d.at.Load().table }
-
-// reload loads the script once more, unless that was done since at was the newest.
-func (d *DB) reload(ctx context.Context, at *loaded) (*loaded, error) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	if newest := d.at.Load(); newest != at {
-		return newest, nil
+// with returns the histories with others in the place of some.
+func (h *histories) with(places []int, found []*loaded) *histories {
+	next := &histories{places: slices.Clone(h.places)}
+	for i, place := range places {
+		if found[i] != nil {
+			next.places[place] = found[i]
+		}
 	}
-	return d.loadLocked(ctx, d.cfg.Recreate)
+	for _, of := range next.places {
+		if of != nil {
+			next.number += of.number
+		}
+	}
+	return next
 }
 
-func (d *DB) load(ctx context.Context, create bool) (*loaded, error) {
+// Table returns the id of the table in the histories that were found last: that of the marker of its first place.
+func (d *DB) Table() string { return d.at.Load().places[0].table }
+
+// changed returns whether the item with a key is in a place that has another history than before.
+func (h *histories) changed(before *histories) func(k schema.Key) bool {
+	return func(k schema.Key) bool {
+		place, _ := home(k, len(h.places))
+		return h.places[place].history != before.places[place].history
+	}
+}
+
+// History returns the number of the histories that were found last, and the calls on the table in them alone.
+func (d *DB) History() (number uint64, in *Session) {
+	n := d.at.Load().number
+	return n, &Session{db: d, of: n}
+}
+
+// reload loads the script of a place once more, unless that was done since at was the newest. The other places of its
+// server go with it.
+func (d *DB) reload(ctx context.Context, place int, at *histories) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	return d.loadLocked(ctx, create)
+	if newest := d.at.Load(); newest.places[place] != at.places[place] {
+		return nil
+	}
+	servers, places := d.servers.Load(), []int{place}
+	for other := range d.prefixes {
+		if other != place && servers.Clients[other] == servers.Clients[place] {
+			places = append(places, other)
+		}
+	}
+	found, errs := d.find(ctx, places, d.cfg.Recreate)
+	if errs[0] != nil {
+		return errs[0] // the others are found by calls of theirs
+	}
+	d.enterLocked(places, found)
+	return nil
 }
 
-// loadLocked finds the history of the server and the table, and loads the script for the history. A
-// script that another server gets does nothing there: that server has another history. d.mu is held.
-func (d *DB) loadLocked(ctx context.Context, create bool) (*loaded, error) {
-	client := *d.client.Load()
+// load finds the histories of all places.
+func (d *DB) load(ctx context.Context, create bool) error {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	places := make([]int, len(d.prefixes))
+	for i := range places {
+		places[i] = i
+	}
+	found, errs := d.find(ctx, places, create)
+	for _, err := range errs {
+		if err != nil {
+			return err
+		}
+	}
+	d.enterLocked(places, found)
+	return nil
+}
+
+// enterLocked goes on in the histories that were found. d.mu is held.
+func (d *DB) enterLocked(places []int, found []*loaded) {
 	had := d.at.Load()
-	var known History
-	if had != nil {
-		known = had.History
+	next := had.with(places, found)
+	if had.number != 0 && next.number != had.number && d.cfg.Changed != nil {
+		d.cfg.Changed(next.number, &Session{db: d, of: next.number}, next.changed(had))
 	}
-	args := []string{strconv.FormatUint(known.Number, 10), known.ID}
+	d.at.Store(next)
+}
+
+// find finds the histories of places, and loads the script for each: nil where there is an error. A
+// script that another server gets does nothing there: that server has another history. d.mu is held.
+func (d *DB) find(ctx context.Context, places []int, create bool) (found []*loaded, errs []error) {
+	found, errs = make([]*loaded, len(places)), make([]error, len(places))
+	had := d.at.Load()
+	_ = inPlaces(len(places), func(i int) error { // of one server: in one pipeline
+		found[i], errs[i] = d.findOne(ctx, places[i], had.places[places[i]], create)
+		return nil
+	})
+	return found, errs
+}
+
+// findOne finds the history of one place, and loads the script for it. had is that before; nil = there was none.
+func (d *DB) findOne(ctx context.Context, place int, had *loaded, create bool) (*loaded, error) {
+	client, of := d.client(place), d.prefixes[place]
+	var known history
+	if had != nil {
+		known = had.history
+	}
+	args := []string{strconv.FormatUint(known.number, 10), known.id}
 	if create {
 		args = append(args, newMarker(d.now()).fields()...)
 	}
-	keys := []string{d.key("history"), d.key("table")}
-	found, err := client.Do(ctx, client.B().Eval().Script(permissionsScript+historyScript).Numkeys(int64(len(keys))).Key(keys...).Arg(args...).Build()).ToArray()
+	keys := []string{of.key("history"), of.key("table")}
+	reply, err := client.Do(ctx, client.B().Eval().Script(permissionsScript+historyScript).Numkeys(int64(len(keys))).Key(keys...).Arg(args...).Build()).ToArray()
 	if err != nil {
-		d.broke(err)
+		d.broke(place, err)
 		return nil, d.translate(err)
 	}
-	h, table, err := d.readHistory(found, had != nil)
-	if err != nil {
+	now := &loaded{}
+	if now.history, now.table, err = d.readHistory(reply, had != nil); err != nil {
 		return nil, err
 	}
-	script := "#!lua\nlocal H = '" + h.text() + "'\n" + placesScript + itemsScript
-	sha, err := client.Do(ctx, client.B().ScriptLoad().Script(script).Build()).ToString()
-	if err != nil {
+	script := "#!lua\nlocal H = '" + now.text() + "'\n" + placesScript + itemsScript
+	if now.sha, err = client.Do(ctx, client.B().ScriptLoad().Script(script).Build()).ToString(); err != nil {
 		return nil, d.translate(err)
 	}
-	now := &loaded{h, sha, table}
-	if had != nil && had.History != h && d.cfg.Changed != nil {
-		d.cfg.Changed(h, &Session{db: d, of: &h})
-	}
-	d.at.Store(now)
 	return now, nil
 }
 
-// readHistory reads the reply of history.lua, with the id of the table. known says that the table was
+// readHistory reads the reply of history.lua, with the id of the marker. known says that the table was
 // there before.
-func (d *DB) readHistory(found []rueidis.RedisMessage, known bool) (h History, table string, err error) {
+func (d *DB) readHistory(found []rueidis.RedisMessage, known bool) (h history, table string, err error) {
 	if len(found) != 4 {
 		return h, "", wrongReply("of the history has not 4 parts")
 	}
 	number, err := found[0].ToString()
 	if err == nil {
-		h.Number, err = strconv.ParseUint(number, 10, 64)
+		h.number, err = strconv.ParseUint(number, 10, 64)
 	}
 	if err == nil {
-		h.ID, err = found[1].ToString()
+		h.id, err = found[1].ToString()
 	}
 	if err != nil {
 		return h, "", wrongReply(err.Error())

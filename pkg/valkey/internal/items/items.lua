@@ -5,8 +5,13 @@ local a, p = ARGV, 0
 local function word() p = p + 1 return a[p] end
 local T = word()     -- prefix of the table, with its hash tag
 local token = word() -- of a transaction, '' = none
+local latest = tonumber(word()) -- Unix ms, by this server's clock: when it is applied at the latest, 0 = at any time
 
 if redis.call('GET', T .. 'history') ~= H then return redis.error_reply('STALE another history of the server') end
+if latest > 0 then
+  local t = redis.call('TIME')
+  if t[1] * 1000 + t[2] / 1000 > latest then return redis.error_reply('LATE the part of a transaction came too late') end
+end
 
 -- Decimal integers of any length. Up to 15 digits a double is exact.
 local function chunks(m)

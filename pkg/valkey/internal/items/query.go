@@ -3,45 +3,54 @@ package items
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 	"github.com/redis/rueidis"
+
+	"github.com/ratelimit/ratelimit/pkg/internal/fleet/schema"
 )
 
 // maxPage is how many items one query returns at most.
 const maxPage = 1000
 
+// entry is one of a sorted set.
+type entry struct {
+	text  string
+	place int
+}
+
 // Query implements awsdb.Client by two round trips: the entries, and their items. An item that cannot be read has its
 // keys alone, as in BatchGetItem.
 func (s *Session) Query(ctx context.Context, in *dynamodb.QueryInput, _ ...func(*dynamodb.Options)) (*dynamodb.QueryOutput, error) {
-	q, err := s.db.queryOf(in)
+	q, err := queryOf(in)
 	if err != nil {
 		return nil, wrong(err)
 	}
-	entries, err := s.entries(ctx, q)
+	entries, err := s.merged(ctx, q, s.placesOf(in))
 	if err != nil {
 		return nil, err
 	}
-	keys, positions := make([]string, len(entries)), make([]attributes, len(entries))
+	at, positions := make([]spot, len(entries)), make([]attributes, len(entries))
 	var last attributes
 	for i, e := range entries {
-		pk, sk := q.pk, e
+		pk, sk := q.pk, e.text
 		if q.index != "" {
-			parts := strings.SplitN(e, "\x00", 3)
+			parts := strings.SplitN(e.text, "\x00", 3)
 			if len(parts) != 3 {
 				return nil, wrong(fmt.Errorf("an entry of the index %s has %d parts, and not 3", q.index, len(parts)))
 			}
 			pk, sk = parts[1], parts[2]
 		}
-		keys[i], positions[i] = s.db.item(pk, sk), q.position(e, pk, sk)
+		at[i], positions[i] = spot{e.place, s.db.prefixes[e.place].item(pk, sk), i}, q.position(e.text, pk, sk)
 		if i == len(entries)-1 && int64(len(entries)) == q.limit {
 			last = positions[i]
 		}
 	}
-	all, faults, err := s.items(ctx, keys)
+	all, faults, err := s.items(ctx, len(at), at)
 	if err != nil {
 		return nil, err
 	}
@@ -58,23 +67,64 @@ func (s *Session) Query(ctx context.Context, in *dynamodb.QueryInput, _ ...func(
 	return out, nil
 }
 
+// placesOf returns the places that have what a query finds.
+func (s *Session) placesOf(in *dynamodb.QueryInput) []int {
+	if len(s.db.prefixes) > 1 {
+		if place, known := schema.HomeOfQuery(in); known {
+			return []int{place}
+		}
+	}
+	all := make([]int, len(s.db.prefixes))
+	for i := range all {
+		all[i] = i
+	}
+	return all
+}
+
+// merged reads the first entries of a range in places, in order.
+func (s *Session) merged(ctx context.Context, q *query, places []int) ([]entry, error) {
+	found := make([][]string, len(places))
+	if err := inPlaces(len(places), func(i int) (err error) {
+		found[i], err = s.entries(ctx, q, places[i])
+		return err
+	}); err != nil {
+		return nil, err
+	}
+	var all []entry
+	for i, texts := range found {
+		for _, t := range texts {
+			all = append(all, entry{t, places[i]})
+		}
+	}
+	if len(places) == 1 {
+		return all, nil
+	}
+	slices.SortFunc(all, func(a, b entry) int {
+		if q.backward {
+			a, b = b, a
+		}
+		return strings.Compare(a.text, b.text)
+	})
+	return all[:min(int64(len(all)), q.limit)], nil
+}
+
 // query is a range of the entries of a partition.
 type query struct {
 	index     string // "" = the table
 	pk        string
-	set       string // key of the sorted set
+	set       string // name of the sorted set
 	low, high string
 	limit     int64
 	backward  bool
 }
 
 // queryOf reads a query. It knows the forms that package schema writes.
-func (d *DB) queryOf(in *dynamodb.QueryInput) (*query, error) {
+func queryOf(in *dynamodb.QueryInput) (*query, error) {
 	value := func(name string) string { return text(in.ExpressionAttributeValues[name]) }
 	q := &query{index: aws.ToString(in.IndexName), pk: value(":pk"), low: "-", high: "+", limit: maxPage}
-	q.set = d.key("p:" + q.pk)
+	q.set = "p:" + q.pk
 	if q.index != "" {
-		q.set = d.key("g" + strings.TrimPrefix(q.index, "GSI") + ":" + q.pk)
+		q.set = "g" + strings.TrimPrefix(q.index, "GSI") + ":" + q.pk
 	}
 	switch condition := aws.ToString(in.KeyConditionExpression); condition {
 	case "#pk = :pk":
@@ -117,13 +167,14 @@ func (q *query) position(entry, pk, sk string) attributes {
 	return at
 }
 
-// entries reads the entries of a range.
-func (s *Session) entries(ctx context.Context, q *query) ([]string, error) {
-	answers, err := s.read(ctx, func(client rueidis.Client) []rueidis.Completed {
+// entries reads the first entries of a range in a place.
+func (s *Session) entries(ctx context.Context, q *query, place int) ([]string, error) {
+	set := s.db.prefixes[place].key(q.set)
+	answers, err := s.read(ctx, place, func(client rueidis.Client) []rueidis.Completed {
 		if q.backward {
-			return []rueidis.Completed{client.B().Zrevrangebylex().Key(q.set).Max(q.high).Min(q.low).Limit(0, q.limit).Build()}
+			return []rueidis.Completed{client.B().Zrevrangebylex().Key(set).Max(q.high).Min(q.low).Limit(0, q.limit).Build()}
 		}
-		return []rueidis.Completed{client.B().Zrangebylex().Key(q.set).Min(q.low).Max(q.high).Limit(0, q.limit).Build()}
+		return []rueidis.Completed{client.B().Zrangebylex().Key(set).Min(q.low).Max(q.high).Limit(0, q.limit).Build()}
 	})
 	if err != nil {
 		return nil, err

@@ -22,9 +22,9 @@ import (
 func open(t *testing.T, server *valkeytest.Server) *items.Session {
 	t.Helper()
 	db, err := items.Open(t.Context(), items.Config{
-		Name: "t", Now: time.Now, Connect: func(context.Context, string, string) (rueidis.Client, string, error) {
+		Name: "t", Now: time.Now, Connect: func(context.Context, []int, *items.Servers, string) (*items.Servers, error) {
 			client, err := rueidis.NewClient(rueidis.ClientOption{InitAddress: []string{server.Address}, DisableCache: true, DisableRetry: true, ForceSingleClient: true})
-			return client, "", err
+			return &items.Servers{Clients: []rueidis.Client{client}}, err
 		},
 	}, true)
 	if err != nil {
@@ -37,7 +37,7 @@ func open(t *testing.T, server *valkeytest.Server) *items.Session {
 func textOf(s string) types.AttributeValue   { return &types.AttributeValueMemberS{Value: s} }
 func numberOf(s string) types.AttributeValue { return &types.AttributeValueMemberN{Value: s} }
 
-func keyOf(sk string) map[string]types.AttributeValue {
+func itemKey(sk string) map[string]types.AttributeValue {
 	return map[string]types.AttributeValue{"PK": textOf("p"), "SK": textOf(sk)}
 }
 
@@ -72,7 +72,7 @@ func TestNumbers(t *testing.T) {
 			t.Fatal(err)
 		}
 		out, err := s.UpdateItem(t.Context(), &dynamodb.UpdateItemInput{
-			Key: keyOf("s"), UpdateExpression: aws.String("SET #c = :y - #a ADD #b :y, #d :y"), ReturnValues: types.ReturnValueAllNew,
+			Key: itemKey("s"), UpdateExpression: aws.String("SET #c = :y - #a ADD #b :y, #d :y"), ReturnValues: types.ReturnValueAllNew,
 			ExpressionAttributeNames:  map[string]string{"#a": "a", "#b": "b", "#c": "c", "#d": "d"},
 			ExpressionAttributeValues: map[string]types.AttributeValue{":y": numberOf(y.String())},
 		})
@@ -86,7 +86,7 @@ func TestNumbers(t *testing.T) {
 		}
 		for op, want := range map[string]bool{"<": x.Cmp(y) < 0, "<=": x.Cmp(y) <= 0, ">": x.Cmp(y) > 0, ">=": x.Cmp(y) >= 0, "=": x.Cmp(y) == 0, "<>": x.Cmp(y) != 0} {
 			_, err := s.UpdateItem(t.Context(), &dynamodb.UpdateItemInput{
-				Key: keyOf("s"), UpdateExpression: aws.String("SET #e = :y"), ConditionExpression: aws.String("#a " + op + " :y"),
+				Key: itemKey("s"), UpdateExpression: aws.String("SET #e = :y"), ConditionExpression: aws.String("#a " + op + " :y"),
 				ExpressionAttributeNames:  map[string]string{"#a": "a", "#e": "e"},
 				ExpressionAttributeValues: map[string]types.AttributeValue{":y": numberOf(y.String())},
 			})

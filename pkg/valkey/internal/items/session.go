@@ -9,13 +9,14 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
 	"github.com/ratelimit/ratelimit/pkg/internal/fleet/awsdb"
+	"github.com/ratelimit/ratelimit/pkg/internal/fleet/schema"
 )
 
-// Session answers calls on the table. One of a history refuses them with [ErrHistory] once the server
-// has another one. That of no history follows the server. It is safe for concurrent use.
+// Session answers calls on the table. One of some histories refuses them with [ErrHistory] once there
+// is another one in any place. That of no histories follows the servers. It is safe for concurrent use.
 type Session struct {
 	db *DB
-	of *History // nil = whatever history the server has
+	of uint64 // number of the histories; 0 = whatever histories the servers have
 }
 
 var _ awsdb.Client = (*Session)(nil)
@@ -78,12 +79,14 @@ func (s *Session) DeleteItem(ctx context.Context, in *dynamodb.DeleteItemInput, 
 
 // one applies one write, and returns its image.
 func (s *Session) one(ctx context.Context, w *write) (attributes, error) {
+	place, _ := home(w.itemKey(), len(s.db.prefixes))
+	b := &batch{place: place, writes: []write{*w}}
 	for known := true; ; known = false {
-		gains, err := s.db.usage.of(w, known)
+		gains, err := s.db.usage.of(w, s.db.prefixes[place], known)
 		if err != nil {
 			return nil, wrong(err)
 		}
-		r, err := s.apply(ctx, "", gains, *w)
+		r, err := s.apply(ctx, b, gains)
 		s.db.usage.changed(&gains)
 		switch {
 		case err != nil:
@@ -107,15 +110,28 @@ func (s *Session) TransactWriteItems(ctx context.Context, in *dynamodb.TransactW
 			return nil, wrong(err)
 		}
 	}
-	r, err := s.apply(ctx, aws.ToString(in.ClientRequestToken), gains{}, writes...)
+	var r *result
+	var err error
+	record, sent := -1, len(writes)
+	if len(s.db.prefixes) > 1 {
+		writes, record = claimed(writes)
+	}
+	if parts := s.db.parts(writes); len(parts) > 1 {
+		r, err = s.across(ctx, aws.ToString(in.ClientRequestToken), writes, parts)
+	} else {
+		r, err = s.apply(ctx, &batch{place: parts[0].place, writes: writes, token: aws.ToString(in.ClientRequestToken)}, gains{})
+	}
 	if err != nil {
 		return nil, err
 	}
 	if r.applied {
 		return &dynamodb.TransactWriteItemsOutput{}, nil
 	}
+	if record >= 0 {
+		r.held[record] = r.held[record] && r.held[sent]
+	}
 	canceled := &types.TransactionCanceledException{Message: aws.String("Transaction cancelled, please refer cancellation reasons for specific reasons")}
-	for i := range writes {
+	for i := range writes[:sent] {
 		reason := types.CancellationReason{Code: aws.String("None")}
 		if !r.held[i] {
 			reason = types.CancellationReason{Code: aws.String(awsdb.ConditionFailed), Message: aws.String(conditionText)}
@@ -128,7 +144,7 @@ func (s *Session) TransactWriteItems(ctx context.Context, in *dynamodb.TransactW
 	return nil, canceled
 }
 
-// BatchWriteItem implements awsdb.Client. All of it is applied, or nothing is.
+// BatchWriteItem implements awsdb.Client. All of it that is in one place is applied, or nothing of that is.
 func (s *Session) BatchWriteItem(ctx context.Context, in *dynamodb.BatchWriteItemInput, _ ...func(*dynamodb.Options)) (*dynamodb.BatchWriteItemOutput, error) {
 	for _, requests := range in.RequestItems {
 		writes := make([]write, len(requests))
@@ -143,8 +159,14 @@ func (s *Session) BatchWriteItem(ctx context.Context, in *dynamodb.BatchWriteIte
 				return nil, wrong(err)
 			}
 		}
-		if _, err := s.apply(ctx, "", gains{}, writes...); err != nil {
-			return nil, err
+		for _, p := range s.db.parts(writes) {
+			b := &batch{place: p.place}
+			for _, i := range p.writes {
+				b.writes = append(b.writes, writes[i])
+			}
+			if _, err := s.apply(ctx, b, gains{}); err != nil {
+				return nil, err
+			}
 		}
 	}
 	return &dynamodb.BatchWriteItemOutput{UnprocessedItems: map[string][]types.WriteRequest{}}, nil
@@ -152,7 +174,7 @@ func (s *Session) BatchWriteItem(ctx context.Context, in *dynamodb.BatchWriteIte
 
 // GetItem implements awsdb.Client.
 func (s *Session) GetItem(ctx context.Context, in *dynamodb.GetItemInput, _ ...func(*dynamodb.Options)) (*dynamodb.GetItemOutput, error) {
-	all, faults, err := s.items(ctx, []string{s.db.item(text(in.Key["PK"]), text(in.Key["SK"]))})
+	all, faults, err := s.items(ctx, 1, s.db.spots([]schema.Key{keyOf(in.Key)}))
 	if err == nil {
 		err = faults[0]
 	}
@@ -168,11 +190,11 @@ func (s *Session) BatchGetItem(ctx context.Context, in *dynamodb.BatchGetItemInp
 	out := &dynamodb.BatchGetItemOutput{Responses: map[string][]map[string]types.AttributeValue{}, UnprocessedKeys: map[string]types.KeysAndAttributes{}}
 	for table := range in.RequestItems {
 		wanted := in.RequestItems[table].Keys
-		keys := make([]string, len(wanted))
+		keys := make([]schema.Key, len(wanted))
 		for i, k := range wanted {
-			keys[i] = s.db.item(text(k["PK"]), text(k["SK"]))
+			keys[i] = keyOf(k)
 		}
-		all, faults, err := s.items(ctx, keys)
+		all, faults, err := s.items(ctx, len(keys), s.db.spots(keys))
 		if err != nil {
 			return nil, err
 		}
@@ -201,7 +223,7 @@ func (*Session) CreateTable(context.Context, *dynamodb.CreateTableInput, ...func
 // DescribeTable implements awsdb.Client. It tells the id of the table, and sends nothing.
 func (s *Session) DescribeTable(context.Context, *dynamodb.DescribeTableInput, ...func(*dynamodb.Options)) (*dynamodb.DescribeTableOutput, error) {
 	return &dynamodb.DescribeTableOutput{Table: &types.TableDescription{
-		TableName: &s.db.cfg.Name, TableId: &s.db.at.Load().table, TableStatus: types.TableStatusActive,
+		TableName: &s.db.cfg.Name, TableId: &s.db.at.Load().places[0].table, TableStatus: types.TableStatusActive,
 	}}, nil
 }
 

@@ -58,8 +58,6 @@ func (g *gains) words(to []string) []string {
 
 // usage makes the gains of writes. It is safe for concurrent use.
 type usage struct {
-	prefix
-
 	off    bool
 	clock  *awsdb.Clock
 	now    func() time.Time
@@ -77,9 +75,9 @@ func newUsage(u usage) (*usage, error) {
 	return &u, err
 }
 
-// of returns the gains of a write. It leaves out the attributes of new snapshots for those that are
+// of returns the gains of a write in a place. It leaves out the attributes of new snapshots for those that are
 // known to be there, where known says so.
-func (u *usage) of(w *write, known bool) (g gains, err error) {
+func (u *usage) of(w *write, at prefix, known bool) (g gains, err error) {
 	if u.off || len(w.meter.consumed) == 0 {
 		return g, nil
 	}
@@ -102,7 +100,7 @@ func (u *usage) of(w *write, known bool) (g gains, err error) {
 		if of.Window == limiter.UsageHour {
 			g.hour = k
 		}
-		one := snapshot{key: u.item(k.PK, k.SK), pk: k.PK, sk: k.SK}
+		one := snapshot{key: at.item(k.PK, k.SK), pk: k.PK, sk: k.SK}
 		if known && u.known.Contains(one.key) {
 			g.snapshots = append(g.snapshots, one)
 			continue

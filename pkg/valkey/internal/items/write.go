@@ -40,7 +40,7 @@ var entryNames = []string{
 // exact reports whether the write is one of those that are few and that nothing makes good: all but takes,
 // charges and refunds, and new buckets.
 func (w *write) exact() bool {
-	switch ofBucket := schema.IsBucket(schema.Key{PK: w.pk, SK: w.sk}); {
+	switch ofBucket := schema.IsBucket(w.itemKey()); {
 	case w.kind == "P":
 		return !ofBucket
 	case w.kind == "U" && ofBucket:
@@ -53,6 +53,9 @@ func (w *write) exact() bool {
 	}
 	return w.kind != "C"
 }
+
+// itemKey returns the key of the item.
+func (w *write) itemKey() schema.Key { return schema.Key{PK: w.pk, SK: w.sk} }
 
 // words appends the words of the write.
 func (w *write) words(to []string) []string {
