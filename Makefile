@@ -185,7 +185,7 @@ test-short-modules:
 	done
 
 .PHONY: torture
-torture: $(DYNAMODB) ## Run the long form of three kinds of tests: of a fleet (millions of decisions of several processes on DynamoDB Local), of changes of a bucket under load, and of crashes of a store with a data directory at any moment
+torture: $(DYNAMODB) $(VALKEY) ## Run the long form of four kinds of tests: of a fleet (millions of decisions of several processes on DynamoDB Local), of servers of Valkey that fail, of changes of a bucket under load, and of crashes of a store with a data directory at any moment
 	$(GO) test -tags torture -timeout 30m ./test/fleet
 	$(GO) test -tags torture -timeout 30m ./test/durable
 	$(GO) test -tags torture -timeout 30m -run TestCrashes ./pkg/embedded
@@ -193,6 +193,7 @@ torture: $(DYNAMODB) ## Run the long form of three kinds of tests: of a fleet (m
 	$(GO) test -tags torture -timeout 30m -run TestChanges ./pkg/internal/fleet/comparison
 	$(GO) test -tags torture -timeout 30m -run TestConsumersThatAreKilled ./cmd/ratelimit
 	$(GO) test -tags torture -timeout 30m -run TestHeadersWithoutEnd ./test/bounds
+	$(GO) test -tags torture -timeout 30m -run 'TestFailover|TestHang|TestSpread' ./pkg/valkey
 	$(MAKE) mutants simulate
 
 # Not by go test, which would print how far it is only with the results.
