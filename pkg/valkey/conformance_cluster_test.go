@@ -41,4 +41,3 @@ func TestConformanceInACluster(t *testing.T) {
 		})
 	})
 }
-
