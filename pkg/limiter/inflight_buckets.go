@@ -117,7 +117,7 @@ func (a Adjustment) quarters(now time.Time) (present, next Adjustment) {
 
 // inBucket returns the limits that a bucket has for limits. The set is valid.
 func (s *Limits) inBucket() *Limits {
-	var all []Limit
+	all := make([]Limit, 0, s.Len())
 	for i := range s.Len() {
 		all = append(all, s.At(i).InBucket()...)
 	}

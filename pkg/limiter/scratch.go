@@ -152,7 +152,7 @@ func (b *levelBucket) find(sp *Spend) int {
 func (lv *level) asks(t *Take, b *levelBucket, limit string) bool {
 	limit = b.named(limit)
 	at, i := lv.bucketOf(limit)
-	if i < 0 || at != b && !(b.next && at.quotas == b.quotas) {
+	if i < 0 || at != b && (!b.next || at.quotas != b.quotas) {
 		return false
 	}
 	return t.consumes(limit) || b.quotas != nil && t.consumes(b.quotas.windows.BudgetOf(limit))
