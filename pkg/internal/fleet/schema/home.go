@@ -9,11 +9,6 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 )
 
-const (
-	markPrefix = "/SETTLED#"
-	oncePrefix = "/ONCE#"
-)
-
 // Home returns which of [IndexPartitions] parts of a table an item is in, where the table is in parts. The shards and
 // the usage of an entity for a resource are in one. All records of a namespace are in one. Marks of settlements are in
 // any. It reports false for an item that stands beside a bucket or beside the records: an audit event, and the record
@@ -37,11 +32,6 @@ func Home(k Key) (home int, known bool) {
 
 // IsOnce reports whether a key is that of the record of an adjustment, see [OnceKey].
 func IsOnce(k Key) bool { return k.SK == skMark && strings.Contains(k.PK, oncePrefix) }
-
-// homeOf returns the home of the buckets and the usage of an entity for a resource, by their names in keys.
-func homeOf(ns, entity, resource string) int {
-	return IndexPartition(ns + bucketPrefix + entity + "#" + resource)
-}
 
 // HomeOfQuery returns the home of all that a query of this package finds. It reports false where that may be in any.
 func HomeOfQuery(q *dynamodb.QueryInput) (home int, known bool) {

@@ -158,6 +158,11 @@ func ChangeKey(ns string, generation uint64) Key {
 	return Key{systemPK(ns), fmt.Sprintf("%s%020d", skChangePrefix, generation)}
 }
 
+const (
+	markPrefix = "/SETTLED#"
+	oncePrefix = "/ONCE#"
+)
+
 // MarkKey returns the key of the mark of a settled reservation. No id that a mark can have
 // is so long that its hash stands here.
 func MarkKey(ns, id string) Key { return Key{ns + markPrefix + EscapeName(id), skMark} }
@@ -229,6 +234,11 @@ func EntityLimitsIndexes(ns, entity, resource string) map[string]string {
 	keys[AttrGSI3PK] = customLimitsPK(ns, resource)
 	keys[AttrGSI3SK] = EscapeName(entity)
 	return keys
+}
+
+// homeOf returns the home, see [Home], of the buckets and the usage of an entity for a resource, by their names in keys.
+func homeOf(ns, entity, resource string) int {
+	return IndexPartition(ns + bucketPrefix + entity + "#" + resource)
 }
 
 // BucketIndexes returns the index keys of a bucket's item.
