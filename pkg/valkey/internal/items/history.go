@@ -52,12 +52,18 @@ func (h *histories) with(places []int, found []*loaded) *histories {
 // Table returns the id of the table in the histories that were found last: that of the marker of its first place.
 func (d *DB) Table() string { return d.at.Load().places[0].table }
 
-// changed returns whether the item with a key is in a place that has another history than before.
+// changed returns whether the item with a key is in a place that has another history than before. Where the place of
+// the names of namespaces has one, all items are: a name that was lost gets another id, and so all buckets of the
+// namespace other keys.
 func (h *histories) changed(before *histories) func(k schema.Key) bool {
-	return func(k schema.Key) bool {
+	of := func(k schema.Key) bool {
 		place, _ := home(k, len(h.places))
 		return h.places[place].history != before.places[place].history
 	}
+	if of(schema.VersionKey()) {
+		return func(schema.Key) bool { return true }
+	}
+	return of
 }
 
 // History returns the number of the histories that were found last, and the calls on the table in them alone.
