@@ -46,9 +46,9 @@ func (w Window) MaxTime() time.Duration {
 func (w Window) Next() Window { return Window{w.End, 2*w.End - w.Start, w.Calendar} }
 
 // quarter returns the quarter with a time, 0 to 3, of a window of a limit in flight. It is the nearest one for
-// another time.
+// another time. A caller may name a window that has no time.
 func (w Window) quarter(now time.Time) int {
-	return int(min(max((now.Unix()-w.Start)*quarters/(w.End-w.Start), 0), quarters-1))
+	return int(min(max((now.Unix()-w.Start)*quarters/max(w.End-w.Start, 1), 0), quarters-1))
 }
 
 // FullAt returns the time from which a bucket that nobody asks is full because of its window. Requests in flight

@@ -184,3 +184,15 @@ func TestListRequestsInFlight(t *testing.T) {
 		}
 	}
 }
+
+// A caller may name a window that has no time. There is no such bucket.
+func TestAdjustAWindowWithoutTime(t *testing.T) {
+	key := limiter.BucketKey{Namespace: limiter.DefaultNamespace, Entity: "a", Resource: "m"}
+	if err := key.ParseVariant("0000000000000000@240_240_8000000000000001"); err != nil {
+		t.Fatal(err)
+	}
+	done, err := limiter.PresentBuckets(newStore(t)).AdjustBucket(t.Context(), t0, limiter.Adjustment{Bucket: key, Kind: limiter.AdjustReset})
+	if err != nil || done.Found {
+		t.Errorf("%+v, %v", done, err)
+	}
+}
