@@ -187,7 +187,7 @@ func (f *aggregateFlags) run(ctx context.Context, cfg *config.Config, windows []
 	return command.Failed(serveBeside(ctx, p, a.alerts, listener, log))
 }
 
-// aggregation is what a process aggregates, as its store has it.
+// aggregation is the work of a process for one store.
 type aggregation struct {
 	aggregator.Config
 

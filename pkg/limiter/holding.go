@@ -63,8 +63,9 @@ func (d *Decision) holding(t *Take, lv *level, b *levelBucket) (h Holding) {
 		if !sp.Held || !lv.asks(t, b, sp.Limit) {
 			continue
 		}
-		amount := t.amount(b.named(sp.Limit))
-		if !t.consumes(b.named(sp.Limit)) {
+		name := b.named(sp.Limit)
+		amount := t.amount(name)
+		if !t.consumes(name) {
 			amount = t.amount(b.quotas.windows.BudgetOf(sp.Limit))
 		}
 		if amount > 0 {

@@ -22,8 +22,8 @@ func (l Limit) ofQuarter(quarter int) Limit {
 	return l
 }
 
-// InBucket returns the limits that a bucket has for a limit: those of the quarters of one in flight, else the limit.
-func (l Limit) InBucket() []Limit {
+// inBucket returns the limits that a bucket has for a limit: those of the quarters of one in flight, else the limit.
+func (l Limit) inBucket() []Limit {
 	if !l.IsInFlight() {
 		return []Limit{l}
 	}
@@ -42,8 +42,8 @@ func (w Window) MaxTime() time.Duration {
 	return time.Duration(w.End-w.Start) * time.Second / quarters
 }
 
-// Next returns the window after one of a limit in flight.
-func (w Window) Next() Window { return Window{w.End, 2*w.End - w.Start, w.Calendar} }
+// next returns the window after one of a limit in flight.
+func (w Window) next() Window { return Window{w.End, 2*w.End - w.Start, w.Calendar} }
 
 // quarter returns the quarter with a time, 0 to 3, of a window of a limit in flight. It is the nearest one for
 // another time. A caller may name a window that has no time.
@@ -51,7 +51,7 @@ func (w Window) quarter(now time.Time) int {
 	return int(min(max((now.Unix()-w.Start)*quarters/max(w.End-w.Start, 1), 0), quarters-1))
 }
 
-// FullAt returns the time from which a bucket that nobody asks is full because of its window. Requests in flight
+// FullAt returns the time from which a bucket without requests is full because of its window. Requests in flight
 // count until the next quarter is over.
 func (w Window) FullAt(now time.Time) time.Time {
 	end := w.End

@@ -26,8 +26,7 @@ type presentBuckets struct{ of Buckets }
 func (p presentBuckets) ListBuckets(ctx context.Context, now time.Time, namespace string, f BucketFilter, page Page) (PageOf[BucketState], error) {
 	list, err := p.of.ListBuckets(ctx, now, namespace, f, page)
 	list.Items = slices.DeleteFunc(list.Items, func(b BucketState) bool {
-		w := b.Key.Window
-		return w.InFlight() && (w.Over(now) || !w.Begun(now))
+		return b.Key.Window.InFlight() && !b.Key.Window.Has(now)
 	})
 	for i := range list.Items {
 		list.Items[i].present(now)
@@ -106,7 +105,7 @@ func (a Adjustment) quarters(now time.Time) (present, next Adjustment) {
 	}
 	quarter := a.Bucket.Window.quarter(now)
 	if a.Limit == "" || quarter == quarters-1 {
-		next.Bucket.Window = a.Bucket.Window.Next()
+		next.Bucket.Window = a.Bucket.Window.next()
 	}
 	if a.Limit != "" {
 		next.Limit = Limit{Name: a.Limit}.ofQuarter((quarter + 1) % quarters).Name
@@ -119,7 +118,7 @@ func (a Adjustment) quarters(now time.Time) (present, next Adjustment) {
 func (s *Limits) inBucket() *Limits {
 	all := make([]Limit, 0, s.Len())
 	for i := range s.Len() {
-		all = append(all, s.At(i).InBucket()...)
+		all = append(all, s.At(i).inBucket()...)
 	}
 	limits, err := NewLimits(all...)
 	if err != nil { // impossible: each window is of one limit in flight

@@ -337,7 +337,7 @@ func quotasOf(all []Limit, sources map[string]Source) []quotas {
 		var inWindow []Limit
 		parts := make(map[string]Source) // a limit may have the name of a quarter of another one
 		for _, l := range same {
-			for _, part := range l.InBucket() {
+			for _, part := range l.inBucket() {
 				parts[part.Name] = sources[l.Name]
 				inWindow = append(inWindow, part.inWindow())
 			}

@@ -55,6 +55,9 @@ func (w Window) Over(now time.Time) bool { return w != (Window{}) && now.Unix() 
 // Begun reports whether the window has begun at a time. That of a bucket for all time has.
 func (w Window) Begun(now time.Time) bool { return w == (Window{}) || now.Unix() >= w.Start }
 
+// Has reports whether the window has a time. That of a bucket for all time has each.
+func (w Window) Has(now time.Time) bool { return w.Begun(now) && !w.Over(now) }
+
 // How long a store keeps the bucket of a window after its end, at least. It is longer than clocks differ.
 // For quotas it is longer than a reservation may be settled, too.
 const (

@@ -64,7 +64,7 @@ func (sc *scratch) addWindows(lv *level, of *levelBucket, now time.Time) {
 		b.quarter = b.window.quarter(now)
 		lv.windows = append(lv.windows, b)
 		if b.quarter == quarters-1 { // rule: the quarter after the last one is in the next window
-			b.window, b.quarter, b.next = b.window.Next(), 0, true
+			b.window, b.quarter, b.next = b.window.next(), 0, true
 			lv.windows = append(lv.windows, b)
 		}
 	}

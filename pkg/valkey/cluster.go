@@ -79,7 +79,7 @@ func (w *way) servers() []string {
 	return slices.Concat(all[first:], all[:first])
 }
 
-// ask is connect by what one server knows. It returns servers with an error where some of them are not reached.
+// ask is connect by the slots that one server knows. It returns servers with an error where some of them are not reached.
 func (w *way) ask(ctx context.Context, asked string, slots []int, had *items.Servers, lost string) (*items.Servers, error) {
 	client, err := w.dial(ctx, asked)
 	if err != nil {

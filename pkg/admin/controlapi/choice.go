@@ -59,7 +59,7 @@ func (a balances) meant(c *call, now time.Time, w *wanted) (*limiter.BucketState
 	}
 	if w.variant == "" { // a bucket of a shadow rule or of another window than the present one needs its variant
 		all = slices.DeleteFunc(all, func(b limiter.BucketState) bool {
-			return b.Key.Shadow() || b.Key.Window.Over(now) || !b.Key.Window.Begun(now)
+			return b.Key.Shadow() || !b.Key.Window.Has(now)
 		})
 	}
 	fitting := slices.DeleteFunc(slices.Clone(all), func(b limiter.BucketState) bool { return !w.fits(&b) })

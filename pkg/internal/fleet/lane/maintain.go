@@ -57,18 +57,17 @@ func (l *keeper) tidy(now time.Time) (m message, waits bool) {
 	case len(l.out) > 0:
 		return nil, true
 	}
-	return l.work(now)
+	return l.work(now, busy)
 }
 
-// work does a task of an item for which nothing is under way: it clears a split, does what is to be done
-// first, or splits. It returns what tidy does.
-func (l *keeper) work(now time.Time) (m message, waits bool) {
+// work does a task of an item for which nothing is under way: it clears a split, does the first of the tasks,
+// or splits. Its results are those of tidy.
+func (l *keeper) work(now time.Time, splits bool) (m message, waits bool) {
 	t, state := &l.tasks, l.view.state
 	moving := state.Shard.Moving
 	for !moving && len(t.todo) > 0 && l.idle(&t.todo[0], now) { // rule: no turn is asked for a task without work
 		t.todo = t.todo[1:]
 	}
-	splits := t.load.Busy && plan.Splits(state)
 	switch {
 	case !moving && !splits && len(t.todo) == 0:
 		return nil, false

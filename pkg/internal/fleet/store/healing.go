@@ -54,7 +54,7 @@ type healing struct {
 	healed int
 }
 
-// newHealing returns the healing of those of memories that are lost, and of what another healing has left; nil = none.
+// newHealing returns the healing of those memories that are lost, and of those that another healing has left; nil = none.
 // The other memories are kept: their server may be the next one.
 func newHealing(s *Store, memories []lane.Memory, before *healing, lost func(schema.Key) bool) *healing {
 	h := &healing{store: s, still: make(chan struct{}), lost: lost, kept: make(map[limiter.BucketKey][]*memory, len(memories))}
@@ -78,7 +78,7 @@ func newHealing(s *Store, memories []lane.Memory, before *healing, lost func(sch
 	return h
 }
 
-// orLost returns what is lost by a new change, or by that of this healing while its quiet time lasts.
+// orLost reports of an item whether a new change may have lost it, or that of this healing while its quiet time lasts.
 func (h *healing) orLost(lost func(schema.Key) bool) func(schema.Key) bool {
 	select {
 	case <-h.still:

@@ -171,6 +171,15 @@ func (d *DB) Close() { d.close() }
 // Places returns how many places of keys the table has.
 func (d *DB) Places() int { return len(d.prefixes) }
 
+// allPlaces returns the places of the table.
+func (d *DB) allPlaces() []int {
+	all := make([]int, len(d.prefixes))
+	for i := range all {
+		all[i] = i
+	}
+	return all
+}
+
 // Unreplicated returns how many exact writes no replica had in time.
 func (d *DB) Unreplicated() int64 { return d.unreplicated.Load() }
 

@@ -17,8 +17,8 @@
 //
 // In a cluster a table has 16 places of keys, each with a tag and a slot of its own in place of {name}, and each with all
 // of the above. The slots are spread evenly. [schema.Home] says which place an item is in: a bucket with its usage, and
-// all records of a namespace, are in one. Audit events and records of adjustments are with a bucket or with the records,
-// whatever their transaction changes. They are looked for in all places.
+// all records of a namespace, are in one. Audit events and records of adjustments are where their transaction changes
+// a bucket, or else the records. They are looked for in all places.
 //
 // A transaction of records and of a bucket is two batches: first that of the records, then that of the bucket with its
 // event and its record. A process that ends between them has raised a counter, and changed nothing. Deletions in several

@@ -98,10 +98,7 @@ func (d *DB) reload(ctx context.Context, place int, at *histories) error {
 func (d *DB) load(ctx context.Context, create bool) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	places := make([]int, len(d.prefixes))
-	for i := range places {
-		places[i] = i
-	}
+	places := d.allPlaces()
 	found, errs := d.find(ctx, places, create)
 	for _, err := range errs {
 		if err != nil {

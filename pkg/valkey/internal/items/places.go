@@ -50,7 +50,7 @@ func partOf(in any) (place int, one bool) {
 	return 0, false
 }
 
-// homeOfAll returns the place of some items, and of what stands beside them. It reports false where they are in several.
+// homeOfAll returns the place of some items, and of those that stand beside them. It reports false for several places.
 func homeOfAll[T any](items []T, key func(T) schema.Key) (place int, one bool) {
 	for i := range items {
 		of, known := schema.Home(key(items[i]))
@@ -161,8 +161,8 @@ type part struct {
 	writes []int // of the transaction
 }
 
-// parts returns the writes of a transaction by place, that of the first one first. What stands beside a bucket is where
-// the bucket is. A deletion of what may be anywhere is everywhere.
+// parts returns the writes of a transaction by place, that of the first one first. An item that stands beside a bucket
+// is in the bucket's place. The deletion of an item that may be in any place is made in each.
 func (d *DB) parts(writes []write) []part {
 	if len(d.prefixes) == 1 {
 		all := make([]int, len(writes))

@@ -67,18 +67,14 @@ func (s *Session) Query(ctx context.Context, in *dynamodb.QueryInput, _ ...func(
 	return out, nil
 }
 
-// placesOf returns the places that have what a query finds.
+// placesOf returns the places that a query is for.
 func (s *Session) placesOf(in *dynamodb.QueryInput) []int {
 	if len(s.db.prefixes) > 1 {
 		if place, known := schema.HomeOfQuery(in); known {
 			return []int{place}
 		}
 	}
-	all := make([]int, len(s.db.prefixes))
-	for i := range all {
-		all[i] = i
-	}
-	return all
+	return s.db.allPlaces()
 }
 
 // merged reads the first entries of a range in places, in order.
