@@ -88,7 +88,7 @@ func (sc *scratch) opOf(req *Request, lv *level, b *levelBucket, generation uint
 			return &sc.ops[i]
 		}
 	}
-	op.Limits, op.Generation, op.Spends, op.Shard, op.KeepTaken, op.Late = b.limits, generation, sc.cut(b.limits.Len()), 0, false, false
+	op.Limits, op.Generation, op.Spends, op.Shard, op.KeepTaken, op.Late, op.ByShare = b.limits, generation, sc.cut(b.limits.Len()), 0, false, false, false
 	op.Lease.None, op.Lease.Max, op.Lease.For = false, 0, 0
 	return op
 }

@@ -174,6 +174,11 @@ type Op struct {
 	// store never lead to a late decision.
 	Late bool
 
+	// ByShare is set by Store.Take, and false before the call. It reports that a limit denied the op by
+	// the share of its tokens that this process may use: the bucket may have enough. The next
+	// request can have another answer.
+	ByShare bool
+
 	// Lease is the policy of the op's rules for token leases on the bucket. Only ops with a take or
 	// a peek have one: a later charge or refund does not know the rules of its take.
 	Lease LeasePolicy

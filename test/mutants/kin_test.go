@@ -181,6 +181,10 @@ func kinRules() []mutant {
 		}),
 		in("pkg/limiter", []mutant{
 			{
+				name: "an answer that is not the bucket's state is not cached", file: "denycache.go", found: "TestDenialsOfBucketsAreCached",
+				without: "if op.Late {",
+			},
+			{
 				name: "a request in flight is in the next quarter too", file: "levelops.go", tested: "pkg/rls", found: "TestInFlightWithoutEnd",
 				without: "if false {",
 			},

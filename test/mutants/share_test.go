@@ -25,6 +25,18 @@ func shareRules() []mutant {
 			without: "if need := max(sp.Need, sp.Ask); need > 0 && there < need {",
 		},
 		{
+			name: "a denial by a share of what is there is no state of the item", file: "arrival.go", found: "TestADenialByAShare",
+			without: "r.ByShare = false",
+		},
+		{
+			name: "a denial by the state of the item is one", file: "arrival.go", found: "TestADenialByAShare",
+			rule: "a denial by a share of what is there is no state of the item", without: "r.ByShare = short.byShare",
+		},
+		{
+			name: "a late denial tells what the item has left", file: "late.go", found: "TestALateDenialTellsWhatTheItemHas",
+			without: "Exceed(&told, sp.Limit, max(there, 0))",
+		},
+		{
 			name: "a request that is decided in time waits for it", file: "arrival.go", found: "TestLacks",
 			without: "if l.pace.RoundTrip() < 0 {",
 		},
@@ -51,11 +63,11 @@ func shareRules() []mutant {
 		},
 		{
 			name: "the write behind this one pauses by the replicas that write", file: "group.go", found: "TestNoRequestIsPassedBeyondItsDeadline",
-			rule: "no request is passed beyond its deadline", without: "case (beyond || r.passed || g.late(r, 0)) && g.deny(r, limit):",
+			rule: "no request is passed beyond its deadline", without: "case (beyond || r.passed || g.late(r, 0)) && g.deny(r, shortage{limit, g.share.Left(limit), !beyond}):",
 		},
 		{
 			name: "no request is passed beyond its deadline", file: "group.go", found: "TestNoRequestIsPassedBeyondItsDeadline",
-			without: "case (beyond || r.passed) && g.deny(r, limit):",
+			without: "case (beyond || r.passed) && g.deny(r, shortage{limit, g.share.Left(limit), !beyond}):",
 		},
 		{
 			name: "no request is tried beyond its deadline", file: "group.go", found: "TestNoRequestIsTriedBeyondItsDeadline",

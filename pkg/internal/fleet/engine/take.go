@@ -187,6 +187,7 @@ func (c *call) decide(ops []limiter.Op) (bool, error) {
 	}
 	for i, b := range c.branches {
 		b.Report(&ops[i], admitted, c.engine.cfg.Now)
+		ops[i].ByShare = slices.ContainsFunc(b.asked, func(a asked) bool { return a.request.ByShare })
 	}
 	return admitted, nil
 }

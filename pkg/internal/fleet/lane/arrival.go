@@ -55,27 +55,35 @@ func (l *Lane) turnAway(r *Request, now time.Time) bool {
 	case r.state != waiting || r.part != nil || r.Books() || r.Limits.Hash() != v.head.Version.Hash || !v.fresh(r.asked, now):
 		return false
 	}
-	limit, left := l.estimator.lacks(r, now)
-	if limit == "" {
-		limit, left = l.estimator.beyond(r, l.queue, n)
+	short := l.estimator.lacks(r, now)
+	if short.limit == "" {
+		short = l.estimator.beyond(r, l.queue, n)
 	}
-	if limit == "" {
+	if short.limit == "" {
 		return false
 	}
 	old := l.estimator.outlived(r, n, now)
 	if old != nil {
 		l.remove(old)
-		l.refuseFor(old, limit, left)
+		l.refuseFor(old, short)
 		return false
 	}
-	l.refuseFor(r, limit, left)
+	l.refuseFor(r, short)
 	return true
 }
 
+// shortage is a limit that has too little for a request; limit is "" where there is none.
+type shortage struct {
+	limit   string
+	left    int64 // tokens that the requests before it leave
+	byShare bool  // by the lane's share: others may have more
+}
+
 // refuseFor denies a request for which a limit has too little.
-func (l *Lane) refuseFor(r *Request, limit string, left int64) {
+func (l *Lane) refuseFor(r *Request, short shortage) {
 	l.view.bare(r.Request).Weigh(r.Request)
-	Exceed(r.Request, limit, left)
+	r.ByShare = short.byShare && r.Admitted // rule: a denial by a share of what is there is no state of the item
+	Exceed(r.Request, short.limit, short.left)
 	l.closer.byCentre(r)
 }
 
@@ -97,16 +105,14 @@ func (l estimator) outlived(r *Request, n int, now time.Time) *Request {
 	case old.Limits.Hash() != r.Limits.Hash() || old.patience(sends) >= outlivedTrips*l.pace.RoundTrip():
 		return nil
 	}
-	limit, _ := l.beyond(r, l.queue[1:], n)
-	if limit != "" {
+	if l.beyond(r, l.queue[1:], n).limit != "" {
 		return nil
 	}
 	return old
 }
 
-// beyond returns a limit that those before a request use up, with the tokens that they leave
-// of it. They use it up when they ask for all that the lane may have. "" = there is none.
-func (l estimator) beyond(r *Request, queue []*Request, n int) (limit string, left int64) {
+// beyond returns a limit that those before a request use up: they ask for all that the lane may have.
+func (l estimator) beyond(r *Request, queue []*Request, n int) shortage {
 	s := l.newShare(n, l.view.head, append(slices.Clone(queue), r))
 	for _, before := range queue {
 		asks(&s, before)
@@ -114,29 +120,29 @@ func (l estimator) beyond(r *Request, queue []*Request, n int) (limit string, le
 	}
 	limit, beyond := s.Short(r.Request, haste{deniable: true})
 	if !beyond {
-		return "", 0
+		return shortage{}
 	}
-	return limit, s.Left(limit)
+	return shortage{limit: limit, left: s.Left(limit)}
 }
 
-// lacks returns a limit for which a request would be denied late, with the tokens that those
-// before it leave of it; "" = there is none. It is for requests whose deadline comes before a
-// reply: the tokens of their writes would be given back.
-func (l estimator) lacks(r *Request, now time.Time) (limit string, left int64) {
+// lacks returns a limit for which a request would be denied late. It is for requests whose
+// deadline comes before a reply: the tokens of their writes would be given back.
+func (l estimator) lacks(r *Request, now time.Time) shortage {
 	if l.pace.RoundTrip() < r.patience(now) { // rule: a request that is decided in time waits for it
-		return "", 0
+		return shortage{}
 	}
 	for i := range r.Spends {
 		sp := &r.Spends[i]
-		waiting, there := int64(0), l.believed(r, sp.Limit)
+		waiting := int64(0)
+		there, whole := l.believed(r, sp.Limit)
 		for _, before := range l.queue {
 			if !before.state.owes() {
 				waiting = min(waiting+before.Wants(sp.Limit), most)
 			}
 		}
 		if need := max(sp.Need, sp.Ask); need > 0 && there-waiting < need { // rule: a late denial at the arrival counts the requests before it
-			return sp.Limit, max(there-waiting, 0)
+			return shortage{limit: sp.Limit, left: max(whole-waiting, 0), byShare: true}
 		}
 	}
-	return "", 0
+	return shortage{}
 }

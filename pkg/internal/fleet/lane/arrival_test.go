@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/ratelimit/ratelimit/pkg/internal/fleet/schema"
+	"github.com/ratelimit/ratelimit/pkg/limiter"
 )
 
 // Where tokens are short, the oldest request makes room for a new one if its reply may come
@@ -39,6 +40,41 @@ func TestTheOldestMakesRoom(t *testing.T) {
 				t.Errorf("%d requests wait, want %d", len(l.queue), want)
 			}
 		})
+	}
+}
+
+// A request that would be denied late is denied at its arrival. Where the item has enough for it, the denial is one by
+// the lane's share, and its answer has the tokens of the item. So its caller comes again soon.
+func TestADenialByAShare(t *testing.T) {
+	for name, tt := range map[string]struct {
+		tokens, left int64 // left in millitokens
+		byShare      bool
+	}{"the item has enough": {160, 101*limiter.Milli - 1, true}, "it has too little": {100, 100 * limiter.Milli, false}} {
+		t.Run(name, func(t *testing.T) {
+			l, now := far(t, tt.tokens, 2)
+			l.pace = Pace{}
+			l.pace.Reply(20 * time.Millisecond)
+			r := ofTokens(l.view.state.Limits, 101)
+			r.Deadline = now.Add(15 * time.Millisecond)
+			if !l.turnAway(r, now) || r.Admitted {
+				t.Fatal("the request is not denied at its arrival")
+			}
+			if sp := r.Spends[0]; r.ByShare != tt.byShare || !sp.Exceeded || sp.Left.Tokens != tt.left {
+				t.Errorf("by the share: %t, %d millitokens left; want %t and %d", r.ByShare, sp.Left.Tokens, tt.byShare, tt.left)
+			}
+		})
+	}
+}
+
+// A late denial tells what the item has left, and not what this lane may have of it.
+func TestALateDenialTellsWhatTheItemHas(t *testing.T) {
+	l, _ := far(t, 160, 2)
+	l.fly()
+	for wants, left := range map[int64]int64{101: 101*limiter.Milli - 1, 160: 159 * limiter.Milli} {
+		told := l.estimator.estimate(ofTokens(l.view.state.Limits, wants))
+		if sp := told.Spends[0]; told.Admitted || sp.Left.Tokens != left {
+			t.Errorf("%d tokens: admitted %t with %d millitokens left, want a denial with %d", wants, told.Admitted, sp.Left.Tokens, left)
+		}
 	}
 }
 

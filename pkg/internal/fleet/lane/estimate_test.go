@@ -87,9 +87,8 @@ func TestBeyond(t *testing.T) {
 		t.Run(strconv.Itoa(waiting), func(t *testing.T) {
 			l := bench(t, 34, 1000)
 			l.wait(waiting)
-			got, _ := l.estimator.beyond(ofTokens(l.view.state.Limits, 1), l.queue, 3)
-			if got != want {
-				t.Errorf("%d requests before: got limit %q, want %q", waiting, got, want)
+			if got := l.estimator.beyond(ofTokens(l.view.state.Limits, 1), l.queue, 3); got.limit != want || got.byShare {
+				t.Errorf("%d requests before: got %+v, want limit %q", waiting, got, want)
 			}
 		})
 	}
@@ -101,9 +100,9 @@ func TestBeyondTellsWhatIsLeft(t *testing.T) {
 	l := bench(t, 34, 1000)
 	l.queue = append(l.queue, ofTokens(l.view.state.Limits, 500), ofTokens(l.view.state.Limits, 30))
 	for tokens, want := range map[int64]string{4: "", 5: "l"} {
-		limit, left := l.estimator.beyond(ofTokens(l.view.state.Limits, tokens), l.queue, 3)
-		if limit != want || want != "" && left != 4*limiter.Milli {
-			t.Errorf("%d tokens: got limit %q with %d left, want %q with 4 tokens", tokens, limit, left, want)
+		got := l.estimator.beyond(ofTokens(l.view.state.Limits, tokens), l.queue, 3)
+		if got.limit != want || want != "" && got.left != 4*limiter.Milli {
+			t.Errorf("%d tokens: got %+v, want limit %q with 4 tokens", tokens, got, want)
 		}
 	}
 }
@@ -129,8 +128,8 @@ func TestLacks(t *testing.T) {
 			l.wait(tt.waiting)
 			r := ofTokens(l.view.state.Limits, 1)
 			r.Deadline = now.Add(15 * time.Millisecond)
-			if got, _ := l.estimator.lacks(r, now); got != tt.want {
-				t.Errorf("got limit %q, want %q", got, tt.want)
+			if got := l.estimator.lacks(r, now); got.limit != tt.want {
+				t.Errorf("got %+v, want limit %q", got, tt.want)
 			}
 		})
 	}
@@ -145,11 +144,12 @@ func TestBelievedCountsWhatWasBefore(t *testing.T) {
 		l.fly()
 	}
 	last := l.fly()
-	one, ten := l.estimator.believed(first, "l"), l.estimator.believed(last, "l")
+	one, _ := l.estimator.believed(first, "l")
+	ten, _ := l.estimator.believed(last, "l")
 	if one-ten != 9*limiter.Milli {
 		t.Errorf("got %d for the first of ten, %d for the last, want 9 tokens between", one, ten)
 	}
-	if waits := l.estimator.believed(ofTokens(l.view.state.Limits, 1), "l"); waits != ten {
+	if waits, _ := l.estimator.believed(ofTokens(l.view.state.Limits, 1), "l"); waits != ten {
 		t.Errorf("got %d for one that waits, want %d", waits, ten)
 	}
 }

@@ -128,7 +128,7 @@ func (g *group) include(r *Request) {
 		case limit == "":
 			g.apply(r)
 			return
-		case (beyond || r.passed || g.late(r, g.pause())) && g.deny(r, limit): // rule: no request is passed beyond its deadline
+		case (beyond || r.passed || g.late(r, g.pause())) && g.deny(r, shortage{limit, g.share.Left(limit), !beyond}): // rule: no request is passed beyond its deadline
 			return
 		}
 		r.passed = true
@@ -251,11 +251,12 @@ func (g *group) alone(r *Request, confirmed bool) bool {
 }
 
 // deny ends a request for which the lane's own part of a limit has too little.
-func (g *group) deny(r *Request, limit string) bool {
+func (g *group) deny(r *Request, short shortage) bool {
 	if r.state != waiting || r.Books() || !g.by.view.fresh(r.asked, g.now) {
 		return false
 	}
-	Exceed(r.Request, limit, g.share.Left(limit))
+	r.ByShare = short.byShare
+	Exceed(r.Request, short.limit, short.left)
 	g.by.closer.byCentre(r)
 	return true
 }

@@ -46,7 +46,7 @@ func TestNoRequestIsPassedBeyondItsDeadline(t *testing.T) {
 			if len(g.actors) != 1 {
 				t.Errorf("%d requests are written, want 1: a third of 9 tokens less the 5 of a round trip", len(g.actors))
 			}
-			if got := last.state == over; got != tt.denied || got && last.Admitted {
+			if got := last.state == over; got != tt.denied || got && (last.Admitted || !last.ByShare) {
 				t.Errorf("the last request is denied: %t, want %t", got, tt.denied)
 			}
 		})
@@ -66,7 +66,7 @@ func TestNoRequestIsTriedBeyondItsDeadline(t *testing.T) {
 			r := l.queue[0]
 			r.Deadline, r.asked, l.view.asked = now.Add(tt.patience), 1, tt.asked
 			g := l.fill(now)
-			if got := r.state == over; got != tt.denied || len(g.actors) != map[bool]int{false: 1}[tt.denied] {
+			if got := r.state == over; got != tt.denied || got != r.ByShare || len(g.actors) != map[bool]int{false: 1}[tt.denied] {
 				t.Errorf("denied: %t, %d requests are written; want denied %t", got, len(g.actors), tt.denied)
 			}
 		})

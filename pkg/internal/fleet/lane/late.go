@@ -39,43 +39,42 @@ func (l estimator) estimate(r *Request) *plan.Request {
 		if !sp.Held || need == 0 {
 			continue
 		}
-		there := l.believed(r, sp.Limit)
-		if r.state.inWrite() {
-			there += sp.Take // it is under way itself
+		there, whole := l.believed(r, sp.Limit)
+		if r.state.inWrite() { // it is under way itself
+			there, whole = there+sp.Take, whole+sp.Take
 		}
 		if there < need && !sp.Exceeded {
-			sp.Exceeded, told.Admitted = true, false
-			sp.Left.Tokens = min(sp.Left.Tokens, max(there, 0))
-			sp.Back = 0
+			Exceed(&told, sp.Limit, max(whole, 0)) // rule: a late denial tells what the item has left
 		}
 	}
 	return &told
 }
 
-// believed returns the estimate of one limit, in millitokens.
-func (l estimator) believed(r *Request, limit string) int64 {
+// believed returns the estimate of one limit, in millitokens, and what all replicas together have
+// less the tokens that this one takes.
+func (l estimator) believed(r *Request, limit string) (estimate, whole int64) {
 	spent := l.underWayUpTo(r, limit) + l.owes(limit)
 	v := l.view
 	if v.state == nil {
 		i := r.Limits.Find(limit)
 		if i < 0 {
-			return most
+			return most, most
 		}
 		capacity := r.Limits.Params(i).Capacity
 		if v.known {
-			return capacity - spent
+			return capacity - spent, capacity - spent
 		}
-		return capacity/lateShare - spent
+		return capacity/lateShare - spent, capacity - spent
 	}
 	i := v.state.Limits.Find(limit)
 	if i < 0 || v.quick.Free[i] {
-		return most
+		return most, most
 	}
 	n := int64(l.replicas(l.host.cfg.Now()))
 	tokens := v.quick.Tokens(i, v.at)
 	refill := max(v.quick.Tokens(i, v.at+l.pace.RoundTrip().Milliseconds()*lateTrips/2)-tokens, 0)
 	est := min((tokens-refill)/n, max(v.quick.Params[i].Capacity/lateShare, tokens/2/n))
-	return est - spent
+	return est - spent, tokens - spent
 }
 
 // owes returns the sum that the lane has yet to take of a limit for admitted

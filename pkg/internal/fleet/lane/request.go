@@ -63,6 +63,7 @@ type Request struct {
 	Deadline time.Time           // of the caller; zero = none
 	Wait     *Wait               // nil: no caller waits, as for tokens that are given back
 	Err      error               // the end without a decision
+	ByShare  bool                // its lane's share of the tokens denied it: the item may have enough
 
 	lane    atomic.Value // *Lane: which it is in; another one when its shard is gone
 	state   state

@@ -1,0 +1,36 @@
+package limiter
+
+import (
+	"testing"
+	"time"
+
+	"github.com/ratelimit/ratelimit/pkg/tokenbucket"
+)
+
+// A denial is cached only where it is an answer of the bucket. One that the process came to by its own
+// share of the tokens, or by an estimate, tells nothing of the next request.
+func TestDenialsOfBucketsAreCached(t *testing.T) {
+	limits, err := NewLimits(PerDay("l", 5))
+	if err != nil {
+		t.Fatal(err)
+	}
+	now := time.UnixMilli(1_000_000)
+	for name, tt := range map[string]struct {
+		late, byShare, cached bool
+	}{"of the bucket": {cached: true}, "late": {late: true}, "by a share": {byShare: true}} {
+		t.Run(name, func(t *testing.T) {
+			op := func() Op {
+				return Op{Bucket: BucketKey{Entity: "e"}, Limits: limits, Spends: []Spend{{Limit: "l", Take: 1000}}}
+			}
+			denied := op()
+			denied.Late, denied.ByShare = tt.late, tt.byShare
+			sp := &denied.Spends[0]
+			sp.Held, sp.Exceeded, sp.Limits, sp.Bucket = true, true, limits, tokenbucket.Bucket{Tokens: 999, Refilled: now.UnixMilli()}
+			c := newDenyCache(0, time.Second)
+			c.learn(now, []Op{denied})
+			if got := c.deny(now.Add(time.Millisecond), []Op{op()}); got != tt.cached {
+				t.Errorf("the next request is denied without the store: %t, want %t", got, tt.cached)
+			}
+		})
+	}
+}
