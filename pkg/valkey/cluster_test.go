@@ -72,7 +72,7 @@ func TestCluster(t *testing.T) {
 	for name, fault := range map[string]func(t *testing.T, l *load, c *valkeytest.Cluster, of *valkeytest.Server){
 		"a server is killed": func(_ *testing.T, _ *load, _ *valkeytest.Cluster, of *valkeytest.Server) { of.Kill() },
 		"a replica is promoted": func(_ *testing.T, _ *load, c *valkeytest.Cluster, of *valkeytest.Server) {
-			c.Replica(of).Must("CLUSTER", "FAILOVER")
+			c.Promote(of)
 		},
 		"the table moves": moveTable,
 	} {

@@ -136,6 +136,17 @@ func (c *Cluster) Replica(of *Server) *Server {
 	return nil
 }
 
+// Promote has the replica of a primary take its place, as a person does, and waits until it has.
+func (c *Cluster) Promote(of *Server) {
+	c.tb.Helper()
+	replica := c.Replica(of)
+	replica.Must("CLUSTER", "FAILOVER")
+	c.await("the promotion of "+replica.Address, func() bool {
+		info, err := replica.Do("INFO", "replication")
+		return err == nil && strings.Contains(info, "role:master")
+	})
+}
+
 // Move moves a slot with its keys to another primary, a key at a time, and one of them first.
 func (c *Cluster) Move(slot int, to *Server, first string) {
 	c.tb.Helper()
