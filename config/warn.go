@@ -25,6 +25,7 @@ func (f *file) warnings(r *yamlcfg.Report, specs []descriptor.DomainSpec) {
 	w := newWarner(r, f, specs)
 	w.ruleless(specs)
 	w.unresolved()
+	w.room()
 	w.amounts()
 	w.endless(specs)
 	w.uncounted()
