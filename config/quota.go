@@ -43,6 +43,10 @@ func (q *quota) finish(n yamlcfg.Node, l *limiter.Limit) bool {
 		n.Failf("has rate and quota: keep one; two limits can have both")
 		return false
 	}
+	if strings.Contains(q.first, " ") {
+		n.Failf("has the first_day %q; it must be one day, monday to sunday of a week, or 1 to 31 of a month", q.first)
+		return false
+	}
 	text := []string{q.text, "calendar"}
 	if q.zone != "" {
 		text = append(text, q.zone)
