@@ -59,14 +59,14 @@ func besideRate(s string) error {
 	if i < 1 {
 		return nil
 	}
-	object := "rate: " + strings.Join(fields[:i], " ")
+	keys := []string{"rate: " + strings.Join(fields[:i], " ")}
 	for ; i+1 < len(fields); i += 2 {
 		if tokens, window, ok := strings.Cut(fields[i+1], "/"); ok {
 			fields[i+1] = "{" + window + ": " + tokens + "}"
 		}
-		object += ", " + fields[i] + ": " + fields[i+1]
+		keys = append(keys, fields[i]+": "+fields[i+1])
 	}
-	return fmt.Errorf("a rate stands apart from burst, max_debt and budget: write {%s}, not %q", object, s)
+	return fmt.Errorf("a rate stands apart from burst, max_debt and budget: write {%s}, not %q", strings.Join(keys, ", "), s)
 }
 
 // periods are the names of periods, as people write them.

@@ -34,7 +34,7 @@ func joint(t *testing.T, sets ...*limiter.Limits) *limiter.Limits {
 
 // dropsOf writes limits with their places.
 func dropsOf(all []limiter.EffectiveLimit) []string {
-	var out []string
+	out := make([]string, 0, len(all))
 	for _, l := range all {
 		out = append(out, l.Limit.Name+" of "+l.Source.String())
 	}
@@ -91,7 +91,7 @@ func TestDroppedLimits(t *testing.T) {
 				{Ref: limiter.EntityLimitsRef("e", "r"), Record: test.stored},
 				{Ref: limiter.EntityLimitsRef("other", "r"), Record: limiter.Record{Limits: named(t, "o", 16)}},
 			}...)
-			if diff := cmp.Diff(test.want, dropsOf(got)); diff != "" {
+			if diff := cmp.Diff(append([]string{}, test.want...), dropsOf(got)); diff != "" {
 				t.Errorf("dropped (-want +got):\n%s", diff)
 			}
 		})
