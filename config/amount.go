@@ -1,9 +1,12 @@
 package config
 
 import (
+	"strings"
+
 	"github.com/ratelimit/ratelimit/config/yamlcfg"
 	"github.com/ratelimit/ratelimit/pkg/descriptor"
 	"github.com/ratelimit/ratelimit/pkg/limiter"
+	"github.com/ratelimit/ratelimit/pkg/money"
 )
 
 // use says for which purpose an amount is given.
@@ -17,9 +20,20 @@ const (
 
 // amounts says how much of each limit is taken or settled.
 func amounts(out *[]yamlcfg.Entry[descriptor.ConsumeSpec], of use) yamlcfg.Schema {
-	return yamlcfg.Dict[descriptor.ConsumeSpec]{Out: out, What: "a limit", Name: validLimitName, Item: func(c *descriptor.ConsumeSpec) yamlcfg.Schema {
+	return amountsSchema{yamlcfg.Dict[descriptor.ConsumeSpec]{Out: out, What: "a limit", Name: validLimitName, Item: func(c *descriptor.ConsumeSpec) yamlcfg.Schema {
 		return amount(c, of)
-	}}
+	}}}
+}
+
+// amountsSchema is a mapping of names to amounts, of which those in dollars are of limits of money.
+type amountsSchema struct{ yamlcfg.Schema }
+
+func (s amountsSchema) Decode(n yamlcfg.Node) {
+	before := n.Failures()
+	s.Schema.Decode(n)
+	if n.Failures() == before && n.IsMapping() {
+		n.Entries("a limit", checkMoney)
+	}
 }
 
 // specs returns the amounts with the names of their limits; nil for none.
@@ -45,7 +59,7 @@ func amount(out *descriptor.ConsumeSpec, of use) yamlcfg.Schema {
 	}
 	shape := yamlcfg.Shape{Enum: []any{"hits", "price"}}
 	if of != settled {
-		shape = yamlcfg.Shape{AnyOf: []*yamlcfg.Shape{{Enum: []any{"hits", "price"}}, yamlcfg.Thousandths(new(int64), 0, maxAmount).Shape()}}
+		shape = yamlcfg.Shape{AnyOf: []*yamlcfg.Shape{{Enum: []any{"hits", "price"}}, yamlcfg.Amount(new(int64), 0, maxAmount).Shape()}}
 	}
 	return yamlcfg.Either{
 		Mapping: yamlcfg.Object{Title: "amount", Keys: all, Needs: []string{"hits"}, Missing: "needs hits, a weight for each hit: " + example},
@@ -57,10 +71,10 @@ func amount(out *descriptor.ConsumeSpec, of use) yamlcfg.Schema {
 				out.PerHit, out.Priced = limiter.Milli, true
 			case of == settled:
 				n.Failf("must be hits, price or {hits: 2.5}, not %s; a settlement takes its number from the descriptor", n.Describe())
-			case n.Is("!!int", "!!float"):
-				yamlcfg.Thousandths(&out.Constant, 0, maxAmount).Decode(n)
+			case n.Is("!!int", "!!float"), n.IsScalar() && strings.HasSuffix(n.Raw(), money.Unit):
+				yamlcfg.Amount(&out.Constant, 0, maxAmount).Decode(n)
 			default:
-				n.Failf("must be a number, hits, price, or %s, not %s", example, n.Describe())
+				n.Failf("must be a number, hits, price, or %s, not %s%s", example, n.Describe(), likeAmount(n.Raw()))
 			}
 		}},
 	}
@@ -68,7 +82,7 @@ func amount(out *descriptor.ConsumeSpec, of use) yamlcfg.Schema {
 
 // weight is the number of tokens for each hit; true is one.
 func weight(out *int64) yamlcfg.Schema {
-	number := yamlcfg.Thousandths(out, 1, maxAmount)
+	number := yamlcfg.Amount(out, 1, maxAmount)
 	shape := yamlcfg.Shape{AnyOf: []*yamlcfg.Shape{{Enum: []any{true}}, number.Shape()}}
 	return yamlcfg.Scalar{Of: shape, Read: func(n yamlcfg.Node) {
 		if !n.Is("!!bool") {
@@ -89,8 +103,8 @@ func weight(out *int64) yamlcfg.Schema {
 func estimate(out **descriptor.EstimateSpec) yamlcfg.Schema {
 	var e descriptor.EstimateSpec
 	return yamlcfg.Object{Title: "estimate", Needs: []string{"min", "max"}, Missing: "needs min and max: {min: 100, max: 4000}", Keys: []yamlcfg.Key{
-		key("min", "least reserved tokens, three decimals", yamlcfg.Thousandths(&e.Min, 1, maxAmount)),
-		key("max", "most reserved tokens, at least `min`, and those without enough history", yamlcfg.Thousandths(&e.Max, 1, maxAmount)),
+		key("min", "least reserved tokens, three decimals", yamlcfg.Amount(&e.Min, 1, maxAmount)),
+		key("max", "most reserved tokens, at least `min`, and those without enough history", yamlcfg.Amount(&e.Max, 1, maxAmount)),
 	}}.Then(func(n yamlcfg.Node, sound bool) {
 		switch {
 		case !sound:
@@ -100,4 +114,16 @@ func estimate(out **descriptor.EstimateSpec) yamlcfg.Schema {
 			*out = &e
 		}
 	})
+}
+
+// likeAmount tells the form of an amount for a text that begins like one, and else nothing.
+func likeAmount(text string) string {
+	switch hint := yamlcfg.Grouping(text); {
+	case hint != "":
+		return hint
+	case text != "" && text[0] >= '0' && text[0] <= '9':
+		return "; dollars are written 1.50 USD"
+	default:
+		return ""
+	}
 }

@@ -122,7 +122,7 @@ func limit(out *namedLimit, budgets bool) yamlcfg.Schema {
 
 // rate is "100/minute" or "unlimited".
 func rate(out *limiter.Limit) yamlcfg.Schema {
-	return yamlcfg.Scalar{Of: yamlcfg.Shape{Type: []string{"string"}, Pattern: `^unlimited$|^[0-9][0-9_]*((\.[0-9]{1,6})? USD)?/.+$|^[0-9][0-9_]* in flight .+$`}, Read: func(n yamlcfg.Node) {
+	return yamlcfg.Scalar{Of: yamlcfg.Shape{Type: []string{"string"}, Pattern: `^unlimited$|^[0-9]+(_[0-9]+)*((\.[0-9]{1,6})? USD)?/.+$|^[0-9]+(_[0-9]+)* in flight .+$`}, Read: func(n yamlcfg.Node) {
 		if !n.IsScalar() {
 			n.Failf("%v, not %s", errRate, n.Describe())
 			return

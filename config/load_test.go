@@ -274,6 +274,27 @@ test.yaml:14: warning: store.embedded.data: is not used: the store is dynamodb`)
 	}
 }
 
+// A note says what a bucket admits in its first period, wherever the limit stands.
+func TestNoteOnTheFirstPeriod(t *testing.T) {
+	const rule = "\ndomains: [{domain: a, rules: [{match: {a: '*'}, entity: e, resource: r, consume: {rpm: 1}"
+	for text, at := range map[string]string{
+		"limits: {system: {rpm: 100/minute}}" + rule + "}]}]":       "test.yaml:1: ",
+		"plans: {p: {rpm: 100/minute}}" + rule + ", limits: p}]}]":  "test.yaml:1: ",
+		rule + ", limits: {rpm: 100/minute}}]}]":                    "test.yaml:2: ",
+		rule + ", limits: {rpm: {rate: 100/minute, burst: 10}}}]}]": "",
+		rule + ", limits: {rpm: 1/minute}}]}]":                      "",
+		rule + ", limits: {rpm: 100/hour calendar, rps: 5/s}}]}]":   "", // rps is not consumed
+	} {
+		want := ""
+		if at != "" {
+			want = at + "note: 100/minute is a full bucket and its refill: it admits up to 200 in the first minute. {rate: 100/minute, burst: 10} admits at most 110"
+		}
+		if got := parse(t, text).Note; got != want {
+			t.Errorf("%s: note %q, want %q", text, got, want)
+		}
+	}
+}
+
 // A limit in flight needs a rule that ends requests, wherever the limit stands.
 func TestInFlightNeedsAnEnd(t *testing.T) {
 	const rules = `

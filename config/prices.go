@@ -28,10 +28,28 @@ func (p *price) schema() yamlcfg.Schema {
 	keys := make([]yamlcfg.Key, len(docs))
 	for i, kind := range priceKinds() {
 		p.kinds[i].kind = kind
-		keys[i] = key(kind, docs[i], yamlcfg.Thousandths(&p.kinds[i].per, 1, maxAmount))
+		keys[i] = key(kind, docs[i], perMillion(&p.kinds[i].per))
 	}
 	return yamlcfg.Object{Title: "price", Keys: keys, OneOf: priceKinds(), Missing: "needs input, cached or output, such as {input: 2.50, output: 10}"}
 }
+
+// perMillion is dollars with three decimals, with their unit or without.
+func perMillion(out *int64) yamlcfg.Schema {
+	number := yamlcfg.Thousandths(out, 1, maxAmount)
+	shape := *number.Shape()
+	shape.Pattern = yamlcfg.Amount(out, 1, maxAmount).Shape().Pattern
+	return yamlcfg.Scalar{Of: shape, Read: func(n yamlcfg.Node) {
+		tokens, ok := money.Parse(n.Raw())
+		if !ok || !n.IsScalar() || tokens%milliDollar != 0 || tokens/milliDollar < 1 {
+			number.Decode(n)
+			return
+		}
+		*out = tokens / milliDollar
+	}}
+}
+
+// milliDollar is the tokens of a thousandth of a dollar.
+const milliDollar = money.Tokens / 1000
 
 // The keys of the descriptors that prices are for.
 const (

@@ -43,6 +43,10 @@ func (q *quota) finish(n yamlcfg.Node, l *limiter.Limit) bool {
 		n.Failf("has rate and quota: keep one; two limits can have both")
 		return false
 	}
+	if strings.Contains(q.first, " ") {
+		n.Failf("has the first_day %q; it must be one day, monday to sunday of a week, or 1 to 31 of a month", q.first)
+		return false
+	}
 	text := []string{q.text, "calendar"}
 	if q.zone != "" {
 		text = append(text, q.zone)
@@ -82,7 +86,7 @@ func (q *quota) finishInFlight(n yamlcfg.Node, l *limiter.Limit) bool {
 func parseInFlight(tokens, calendar string) (limiter.Limit, error) {
 	n, ok := yamlcfg.ParseInteger(tokens)
 	if !ok || n < 1 || n > limiter.MaxTokens {
-		return limiter.Limit{}, fmt.Errorf("a limit in flight must begin with a whole number, 1 to %d, not %q", int64(limiter.MaxTokens), tokens)
+		return limiter.Limit{}, fmt.Errorf("a limit in flight must begin with a whole number, 1 to %d, not %q%s", int64(limiter.MaxTokens), tokens, yamlcfg.Grouping(tokens))
 	}
 	of, err := limiter.ParseCalendar(calendar)
 	if err != nil {
@@ -95,7 +99,7 @@ func parseInFlight(tokens, calendar string) (limiter.Limit, error) {
 func parseQuota(tokens, calendar string) (limiter.Limit, error) {
 	n, ok := yamlcfg.ParseTokens(tokens)
 	if !ok || n < 1 || n > limiter.MaxTokens {
-		return limiter.Limit{}, fmt.Errorf("a quota must begin with a whole number of tokens, 1 to %d, or dollars, such as 50 USD/month, not %q", int64(limiter.MaxTokens), tokens)
+		return limiter.Limit{}, fmt.Errorf("a quota must begin with a whole number of tokens, 1 to %d, or dollars, such as 50 USD/month, not %q%s", int64(limiter.MaxTokens), tokens, yamlcfg.Grouping(tokens))
 	}
 	of, err := limiter.ParseCalendar(calendar)
 	if err != nil {

@@ -3,6 +3,7 @@ package config
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -24,6 +25,9 @@ func ParseRate(s string) (limiter.Limit, error) {
 	if s == "unlimited" {
 		return limiter.Unlimited(""), nil
 	}
+	if err := besideRate(s); err != nil {
+		return limiter.Limit{}, err
+	}
 	if count, longest, ok := strings.Cut(s+" ", " in flight "); ok {
 		return parseInFlight(count, "in flight "+strings.TrimSpace(longest))
 	}
@@ -43,9 +47,26 @@ func ParseRate(s string) (limiter.Limit, error) {
 	}
 	tokens, ok := yamlcfg.ParseTokens(count)
 	if !ok || tokens < 0 || tokens > limiter.MaxTokens {
-		return limiter.Limit{}, fmt.Errorf("a rate must begin with a whole number of tokens, 0 to %d, or dollars, such as 5 USD/hour, not %q", int64(limiter.MaxTokens), count)
+		return limiter.Limit{}, fmt.Errorf("a rate must begin with a whole number of tokens, 0 to %d, or dollars, such as 5 USD/hour, not %q%s", int64(limiter.MaxTokens), count, yamlcfg.Grouping(count))
 	}
 	return limiter.Custom("", tokens, tokens, period), nil
+}
+
+// besideRate refuses a rate that has a part which stands beside it, as the text of a command has.
+func besideRate(s string) error {
+	fields := strings.Fields(s)
+	i := slices.IndexFunc(fields, func(f string) bool { return f == "burst" || f == "max_debt" || f == "budget" })
+	if i < 1 {
+		return nil
+	}
+	keys := []string{"rate: " + strings.Join(fields[:i], " ")}
+	for ; i+1 < len(fields); i += 2 {
+		if tokens, window, ok := strings.Cut(fields[i+1], "/"); ok {
+			fields[i+1] = "{" + window + ": " + tokens + "}"
+		}
+		keys = append(keys, fields[i]+": "+fields[i+1])
+	}
+	return fmt.Errorf("a rate stands apart from burst, max_debt and budget: write {%s}, not %q", strings.Join(keys, ", "), s)
 }
 
 // periods are the names of periods, as people write them.

@@ -37,7 +37,7 @@ func TestParseRate(t *testing.T) {
 		}
 	}
 	for _, text := range []string{
-		"", "/", "1/", "/minute", "1", "1/2/3", "01/minute", "+1/minute", "-1/minute", "1_/minute", "_1/minute",
+		"", "/", "1/", "/minute", "1", "1/2/3", "01/minute", "+1/minute", "-1/minute", "1_/minute", "_1/minute", "1__0/minute",
 		"1.0/minute", "1000000000001/minute", "99999999999999999999/minute", "1/MINUTE", "1/-1s", "1/999ms", "1/8785h", "1/0", "1/30", "1/0d", "1/367d", "1/ 7d", "1/7 d", "1/-7d", "1/99999999999999999999d", "1/mo", "1/12months",
 		"USD/hour", "5USD/hour", "5. USD/hour", ".5 USD/hour", "1.0000001 USD/hour", "1_000_000.000001 USD/hour", "-1 USD/hour", "5  USD/hour", "9999999999999 USD/hour",
 	} {

@@ -25,6 +25,7 @@ func (f *file) warnings(r *yamlcfg.Report, specs []descriptor.DomainSpec) {
 	w := newWarner(r, f, specs)
 	w.ruleless(specs)
 	w.unresolved()
+	w.room()
 	w.amounts()
 	w.endless(specs)
 	w.uncounted()
@@ -144,7 +145,11 @@ func (w *warner) budgets(path string, limits *limiter.Limits) {
 
 // firstPeriod notes that a full bucket adds to what is refilled: the first limit that shows it, for all.
 func (w *warner) firstPeriod() {
-	for _, l := range append(w.file.limits.all(), w.file.plans...) {
+	all := append(w.file.limits.all(), w.file.plans...)
+	for _, t := range w.takes {
+		all = append(all, yamlcfg.Entry[level]{Path: t.Path + ".limits", Value: level{limits: t.Limits}})
+	}
+	for _, l := range all {
 		for i := range l.Value.limits.Len() {
 			of := l.Value.limits.At(i)
 			if w.consumed[of.Name] && of.RefillPeriod < budgetPeriod && of.Capacity == of.RefillAmount && of.Capacity > 1 {

@@ -13,7 +13,7 @@ func TestParseThousandths(t *testing.T) {
 			t.Errorf("decimal(%d) is %q, which is %d, %t", want, Decimal(want), got, ok)
 		}
 	}
-	for _, text := range []string{"", ".", ".5", "1.", "1.0001", "1e3", "-1", "+1", "0x1", "01", "1.5_0", "1..5", "1000000000001", ".inf"} {
+	for _, text := range []string{"", ".", ".5", "1.", "1.0001", "1e3", "-1", "+1", "0x1", "01", "1.5_0", "1__0", "1..5", "1000000000001", ".inf"} {
 		if got, ok := parseThousandths(text); ok {
 			t.Errorf("parseThousandths(%q) = %d; want none", text, got)
 		}

@@ -7,6 +7,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/ratelimit/ratelimit/pkg/money"
 )
 
 // Text is any text, which may be "".
@@ -134,7 +136,7 @@ func Integer[T int | int64](out *T, least, most int64) Schema {
 	return Scalar{Of: shape, Read: func(n Node) {
 		x, ok := ParseInteger(n.Raw())
 		if !ok || !n.Is("!!int") || x < least || x > most {
-			n.Failf("must be a whole number, %d to %d, not %s", least, most, n.Describe())
+			n.Failf("must be a whole number, %d to %d, not %s%s", least, most, n.Describe(), Grouping(n.Raw()))
 			return
 		}
 		*out = T(x)
@@ -150,16 +152,19 @@ func Thousandths(out *int64, least, most int64) Schema {
 	return Scalar{Of: shape, Read: func(n Node) {
 		x, ok := parseThousandths(n.Raw())
 		if !ok || !n.Is("!!int", "!!float") || x < least || x > most {
-			n.Failf("must be a number, %s to %s with at most three decimals, not %s", Decimal(least), Decimal(most), n.Describe())
+			n.Failf("must be a number, %s to %s with at most three decimals, not %s%s", Decimal(least), Decimal(most), n.Describe(), Grouping(n.Raw()))
 			return
 		}
 		*out = x
 	}}
 }
 
+// grouped is the pattern of digits that '_' may group.
+const grouped = `[0-9]+(_[0-9]+)*`
+
 // numbers describes numbers within bounds, in thousandths. Editors take a number with '_' for text.
 func numbers(kind string, least, most int64) Shape {
-	shape := Shape{Type: []string{kind, "string"}, Pattern: `^[0-9][0-9_]*(\.[0-9]+)?$`, Minimum: json.Number(Decimal(least)), Maximum: json.Number(Decimal(most))}
+	shape := Shape{Type: []string{kind, "string"}, Pattern: `^` + grouped + `(\.[0-9]+)?$`, Minimum: json.Number(Decimal(least)), Maximum: json.Number(Decimal(most))}
 	shape.Range = Decimal(least) + " to " + Decimal(most)
 	return shape
 }
@@ -233,20 +238,25 @@ func IsAddress(text string) bool {
 	return err == nil
 }
 
-// ParseInteger reads decimal digits, which may have '_' between them: "2_000_000". It refuses
+// ParseInteger reads decimal digits, which '_' may group: "2_000_000", see [money.Digits]. It refuses
 // signs, leading zeros and other bases, as readers of YAML disagree about them.
 func ParseInteger(s string) (int64, bool) {
-	if s == "" || !isDigit(s[0]) || !isDigit(s[len(s)-1]) || s[0] == '0' && len(s) > 1 {
+	digits, ok := money.Digits(s)
+	if !ok || digits[0] == '0' && len(digits) > 1 {
 		return 0, false
 	}
-	s = strings.ReplaceAll(s, "_", "")
-	for i := range len(s) {
-		if !isDigit(s[i]) {
-			return 0, false
+	n, err := strconv.ParseInt(digits, 10, 64)
+	return n, err == nil
+}
+
+// Grouping tells how digits are grouped, where a text groups them otherwise, and else nothing.
+func Grouping(text string) string {
+	for part := range strings.FieldsFuncSeq(text, func(r rune) bool { return r != '_' && (r < '0' || r > '9') }) {
+		if _, ok := money.Digits(part); !ok && part != "_" {
+			return "; digits are grouped by one _ between two of them, such as 25_000_000"
 		}
 	}
-	n, err := strconv.ParseInt(s, 10, 64)
-	return n, err == nil
+	return ""
 }
 
 // maxNumber is the largest number with decimals.

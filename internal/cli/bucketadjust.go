@@ -77,7 +77,12 @@ func readTokens(text string) (api.Tokens, error) {
 	micro, ok := money.Parse(number)
 	switch {
 	case !ok || micro > limiter.MaxTokens:
-		return api.ParseTokens(strings.ReplaceAll(text, "_", ""))
+		whole, _, _ := strings.Cut(number, ".")
+		digits, grouped := money.Digits(whole)
+		if !grouped || !strings.Contains(whole, "_") {
+			return api.ParseTokens(text) // which refuses _
+		}
+		return api.ParseTokens(strings.TrimSuffix(text, number) + digits + strings.TrimPrefix(number, whole))
 	case negative:
 		return api.Tokens(-micro * limiter.Milli), nil
 	default:

@@ -85,6 +85,9 @@ func (s *Service) operations() (*controlapi.API, error) {
 		Effective: func(ctx context.Context, namespace, entity, resource string, changes ...limiter.Stored) ([]limiter.EffectiveLimit, error) {
 			return s.limiter.Effective(ctx, s.Clocks.Call(), namespace, entity, resource, changes...)
 		},
+		Dropped: func(entity, resource string, stored ...limiter.Stored) []limiter.EffectiveLimit {
+			return s.InForce.Load().Snapshot.Dropped(entity, resource, stored...)
+		},
 		Names: func() map[string]bool {
 			names, inForce := make(map[string]bool), s.InForce.Load()
 			inForce.Rules.AddNames(names)

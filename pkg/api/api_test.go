@@ -71,6 +71,7 @@ func TestLimits(t *testing.T) {
 	for _, text := range []string{
 		"", "1/minute burst", "1/minute burst 0", "1/minute burst -1", "1/minute burst 1 burst 2", "1/minute max_debt 1 max_debt 1", "1/minute brust 2", "burst 2", "1/minute budget", "1/minute budget 5",
 		"1/minute budget 0/day", "1/minute budget 5/week", "1/minute budget 5/day budget 6/day", "1/minute budget x/day", "1/minute burst 5/day",
+		"1/minute burst 1__0", "1/minute burst 1_", "1/minute burst _1", "1/minute budget 5__0/day",
 	} {
 		if l, err := api.ParseLimit(text); err == nil {
 			t.Errorf("%q is the limit %+v", text, l)
@@ -103,7 +104,7 @@ func TestTokens(t *testing.T) {
 	}
 }
 
-// Dollars of a limit are tokens, in each of its parts, as text and in JSON. Other text stays for the service to refuse.
+// Dollars of a limit are tokens, in each of its parts, as text and in JSON.
 func TestDollars(t *testing.T) {
 	for text, want := range map[string]string{
 		"5 USD/hour":                      "5000000/hour",
@@ -122,7 +123,7 @@ func TestDollars(t *testing.T) {
 			t.Errorf("%q in JSON: got %q, %v, want %q", text, read, err, want)
 		}
 	}
-	for _, text := range []string{"5 USDT/hour", "1.1234567 USD/hour", "5/minute burst 99999999999999 USD"} {
+	for _, text := range []string{"5 USDT/hour", "1.1234567 USD/hour", "5/minute burst 99999999999999 USD", "1__0 USD/hour", "1_ USD/hour"} {
 		if got, err := api.ParseLimit(text); err == nil {
 			t.Errorf("%q is read as %v", text, got)
 		}

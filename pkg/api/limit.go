@@ -92,7 +92,10 @@ var errLimit = errors.New(`a limit is RATE, and then any of burst TOKENS, max_de
 // ParseLimit reads the form of [Limit.String], also with amounts of dollars, see [money.Parse]. The service
 // checks the rate itself.
 func ParseLimit(text string) (Limit, error) {
-	tokens := inTokens(text)
+	tokens, err := inTokens(text)
+	if err != nil {
+		return Limit{}, err
+	}
 	fields := strings.Fields(tokens)
 	if n := len(fields); n > 2 && fields[n-3] == "budget" && fields[n-1] == "deny" {
 		return Limit{}, fmt.Errorf("a stored budget does not deny: store a quota beside the limit, named as rpm.day, such as %.50q", fields[n-2]+" calendar")
@@ -111,14 +114,15 @@ func ParseLimit(text string) (Limit, error) {
 }
 
 // inTokens writes amounts of dollars as tokens.
-func inTokens(text string) string {
-	return regexp.MustCompile(`[0-9][0-9_.]*`+money.Unit+`\b`).ReplaceAllStringFunc(text, func(amount string) string {
-		tokens, ok := money.Parse(amount)
+func inTokens(text string) (tokens string, err error) {
+	tokens = regexp.MustCompile(`[0-9][0-9_.]*`+money.Unit+`\b`).ReplaceAllStringFunc(text, func(amount string) string {
+		n, ok := money.Parse(amount)
 		if !ok {
-			return amount // the limit refuses it
+			err = fmt.Errorf("%.100q is no amount of dollars: it is written like 12.50 USD or 1_000 USD", amount)
 		}
-		return strconv.FormatInt(tokens, 10)
+		return strconv.FormatInt(n, 10)
 	})
+	return tokens, err
 }
 
 // rateFields returns how many fields are those of the rate: one, a quota with its calendar, or a number in
@@ -137,8 +141,11 @@ func rateFields(fields []string) int {
 // set reads a part of a limit that is not set yet.
 func (l *Limit) set(part, text string) error {
 	number, window, slash := strings.Cut(text, "/")
-	n, err := strconv.ParseInt(strings.ReplaceAll(number, "_", ""), 10, 64)
+	digits, ok := money.Digits(number)
+	n, err := strconv.ParseInt(digits, 10, 64)
 	switch {
+	case !ok && strings.Contains(number, "_"):
+		return fmt.Errorf("%.100s is %.100q; digits are grouped by one _ between two of them, such as 25_000_000", part, text)
 	case part == "budget" && (err != nil || n < 1 || !slash):
 		return fmt.Errorf("budget is %.100q; it must be tokens and a window, such as 5000/day", text)
 	case part == "budget":

@@ -72,7 +72,7 @@ func (u CalendarUnit) ParseAnchor(text string) (int, error) {
 		return 0, fmt.Errorf("%w: a week begins on monday to sunday, not %.100q", ErrInvalid, text)
 	case u != CalendarMonth:
 		return 0, fmt.Errorf("%w: weeks and months begin on a day of choice, a quota for each %v does not", ErrInvalid, u)
-	case err != nil || n < 1 || n > 31:
+	case err != nil || n < 1 || n > 31 || strconv.Itoa(n) != text: // readers of YAML disagree about 030
 		return 0, fmt.Errorf("%w: a month begins on a day from 1 to 31, not %.100q; shorter months begin on their last day", ErrInvalid, text)
 	default:
 		return firstAnchor(n), nil

@@ -113,7 +113,7 @@ func TestCalendarText(t *testing.T) {
 	}
 	for _, text := range []string{
 		"", "day", "day calender", "year calendar", "day calendar Europe/Berln", "day calendar from 2", "hour calendar Europe/Berlin", "month calendar from 32",
-		"month calendar from 0", "week calendar from someday", "day calendar Local", "month calendar UTC from", "month calendar UTC UTC", "month calendar ../../etc/passwd",
+		"month calendar from 0", "month calendar from 030", "month calendar from +5", "week calendar from someday", "day calendar Local", "month calendar UTC from", "month calendar UTC UTC", "month calendar ../../etc/passwd",
 		"in flight", "in flight ", "in flight 9s", "in flight 24h1s", "in flight 10500ms", "in flight -10m", "in flight 10m UTC", "in flight calendar",
 	} {
 		if c, err := ParseCalendar(text); err == nil {

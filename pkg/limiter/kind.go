@@ -27,7 +27,10 @@ type mergedKind struct {
 }
 
 // kindLimits are limits by resource, or [DefaultResource].
-type kindLimits map[string]*Limits
+type kindLimits struct {
+	limits map[string]*Limits
+	cut    map[string][]Limit // those beyond [MaxLimits]
+}
 
 // kinds are in order of precedence. The last one has nothing, and is that of entities of no other.
 type kinds []mergedKind
@@ -62,30 +65,33 @@ func newKinds(all []Kind) (kinds, error) {
 
 // joined merges the limits of kinds, the most specific one first.
 func joined(chain []Kind) kindLimits {
-	out := make(kindLimits)
+	out := kindLimits{make(map[string]*Limits), make(map[string][]Limit)}
 	for _, k := range chain {
 		for resource := range k.Limits {
-			out[resource] = nil
+			out.limits[resource] = nil
 		}
 	}
-	for resource := range out {
+	for resource := range out.limits {
 		var all []Limit
 		for _, k := range chain {
 			all = addMissing(all, k.Limits[resource])
 			all = addMissing(all, k.Limits[DefaultResource])
 		}
+		if len(all) > MaxLimits {
+			all, out.cut[resource] = all[:MaxLimits:MaxLimits], all[MaxLimits:]
+		}
 		if limits, err := NewLimits(all...); err == nil { // always: each limit is one of a valid set
-			out[resource] = limits
+			out.limits[resource] = limits
 		}
 	}
 	return out
 }
 
-// addMissing adds the limits whose names are missing, while there is room.
+// addMissing adds the limits whose names are missing.
 func addMissing(all []Limit, from *Limits) []Limit {
 	for i := range from.Len() {
 		l := from.At(i)
-		if len(all) < MaxLimits && !slices.ContainsFunc(all, func(have Limit) bool { return have.Name == l.Name }) {
+		if !slices.ContainsFunc(all, func(have Limit) bool { return have.Name == l.Name }) {
 			all = append(all, l)
 		}
 	}
@@ -102,9 +108,17 @@ func (all kinds) of(entity string) *mergedKind {
 }
 
 // of returns the limits for a resource.
-func (l kindLimits) of(resource string) *Limits {
-	if limits, ok := l[resource]; ok {
+func (l *kindLimits) of(resource string) *Limits {
+	if limits, ok := l.limits[resource]; ok {
 		return limits
 	}
-	return l[DefaultResource]
+	return l.limits[DefaultResource]
+}
+
+// cutOf returns the limits for a resource that have no room.
+func (l *kindLimits) cutOf(resource string) []Limit {
+	if _, ok := l.limits[resource]; ok {
+		return l.cut[resource]
+	}
+	return l.cut[DefaultResource]
 }

@@ -224,8 +224,22 @@ func (m *merges) several(p *places, only bool) merged {
 
 // merge merges places. Names beyond [MaxLimits] are left out, those of the least specific place first.
 func (p *places) merge(only bool) merged {
+	inForce, tried := p.mergers(only)
+	m := inForce.merged()
+	if len(tried.sources) > 0 {
+		if m.apart == nil {
+			m.apart = &apart{}
+		}
+		of := tried.merged()
+		m.apart.tried = &of
+	}
+	return m
+}
+
+// mergers merges the limits in force, and those that are tried.
+func (p *places) mergers(only bool) (inForce, tried merger) {
 	last := p.all[p.n-1]
-	inForce, tried := merger{sources: make(map[string]Source)}, merger{sources: make(map[string]Source)}
+	inForce, tried = merger{sources: make(map[string]Source)}, merger{sources: make(map[string]Source)}
 	if i := last.limits.Find(p.given); i >= 0 {
 		inForce.add(last.limits.limits[i], SourceRequest)
 	}
@@ -240,15 +254,7 @@ func (p *places) merge(only bool) merged {
 			}
 		}
 	}
-	m := inForce.merged()
-	if len(tried.sources) > 0 {
-		if m.apart == nil {
-			m.apart = &apart{}
-		}
-		of := tried.merged()
-		m.apart.tried = &of
-	}
-	return m
+	return inForce, tried
 }
 
 // merger collects the limits that decide.
@@ -256,11 +262,16 @@ type merger struct {
 	limits, quotas []Limit
 	zeros          []EffectiveLimit
 	sources        map[string]Source // by name
+	dropped        []EffectiveLimit  // those without room, each name once
 }
 
 // add adds a limit, unless a more specific place has one of its name.
 func (m *merger) add(l Limit, source Source) {
-	if _, found := m.sources[l.Name]; found || len(m.sources) >= MaxLimits {
+	if _, found := m.sources[l.Name]; found {
+		return
+	}
+	if len(m.sources) >= MaxLimits {
+		m.drop(l, source)
 		return
 	}
 	m.sources[l.Name] = source

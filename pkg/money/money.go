@@ -32,13 +32,9 @@ func NotMoney(limit string) string {
 // Parse reads dollars with at most six decimals, such as "12.50 USD" or "1_000 USD", as tokens.
 func Parse(text string) (int64, bool) {
 	amount, ok := strings.CutSuffix(text, Unit)
-	whole, fraction, point := strings.Cut(amount, ".")
-	if !ok || whole == "" || point && fraction == "" || len(fraction) > decimals || strings.HasPrefix(whole, "_") || strings.HasSuffix(whole, "_") ||
-		len(whole) > 1 && whole[0] == '0' {
-		return 0, false
-	}
-	whole = strings.ReplaceAll(whole, "_", "")
-	if strings.Trim(whole+fraction, "0123456789") != "" {
+	grouped, fraction, point := strings.Cut(amount, ".")
+	whole, grouping := Digits(grouped)
+	if !ok || !grouping || point && !isDigits(fraction) || len(fraction) > decimals || len(whole) > 1 && whole[0] == '0' {
 		return 0, false
 	}
 	n, err := strconv.ParseInt(whole, 10, 64)
@@ -48,6 +44,19 @@ func Parse(text string) (int64, bool) {
 	part, err := strconv.ParseInt(fraction+strings.Repeat("0", decimals-len(fraction)), 10, 64)
 	return n*Tokens + part, err == nil
 }
+
+// Digits returns decimal digits without what groups them: one '_' with digits on both sides, as in "25_000_000". It is
+// false for any other text.
+func Digits(text string) (digits string, ok bool) {
+	for group := range strings.SplitSeq(text, "_") {
+		if !isDigits(group) {
+			return "", false
+		}
+	}
+	return strings.ReplaceAll(text, "_", ""), true
+}
+
+func isDigits(text string) bool { return text != "" && strings.Trim(text, "0123456789") == "" }
 
 // Text writes an amount of tokens, which may have decimals, as dollars: "1500000" is "1.50 USD". Whole dollars
 // have no decimals, and others at least two. A text that is no number is returned as it is.

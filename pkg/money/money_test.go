@@ -17,7 +17,7 @@ func TestParse(t *testing.T) {
 			t.Errorf("Parse(%q) = %d, %t; want %d", text, got, ok, want)
 		}
 	}
-	for _, text := range []string{"", "12", "12.50", " USD", ".5 USD", "5. USD", "1.0000001 USD", "-1 USD", "_1 USD", "1_ USD", "01 USD", "1e3 USD", "5 usd", "5 EUR", "1000000000001 USD", "1.-5 USD"} {
+	for _, text := range []string{"", "12", "12.50", " USD", ".5 USD", "5. USD", "1.0000001 USD", "-1 USD", "_1 USD", "1_ USD", "1__0 USD", "1_.5 USD", "01 USD", "1e3 USD", "5 usd", "5 EUR", "1000000000001 USD", "1.-5 USD"} {
 		if got, ok := money.Parse(text); ok {
 			t.Errorf("Parse(%q) = %d; want none", text, got)
 		}
@@ -30,6 +30,19 @@ func TestText(t *testing.T) {
 	} {
 		if got := money.Text(tokens); got != want {
 			t.Errorf("Text(%q) = %q, want %q", tokens, got, want)
+		}
+	}
+}
+
+func TestDigits(t *testing.T) {
+	for text, want := range map[string]string{"0": "0", "100": "100", "1_000": "1000", "1_0_0": "100", "25_000_000": "25000000"} {
+		if got, ok := money.Digits(text); got != want || !ok {
+			t.Errorf("Digits(%q) = %q, %t; want %q", text, got, ok, want)
+		}
+	}
+	for _, text := range []string{"", "_", "1__0", "_1", "1_", "1.0", "-1", "1_a", "1 0", "１"} {
+		if got, ok := money.Digits(text); ok {
+			t.Errorf("Digits(%q) = %q; want none", text, got)
 		}
 	}
 }

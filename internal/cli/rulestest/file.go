@@ -193,7 +193,7 @@ func (e *Expect) read(n yamlcfg.Node) {
 		text("limit", &e.Limit), text("entity", &e.Entity), text("rule", &e.Rule), text("reason", &e.Reason),
 		yamlcfg.Field{Name: "remaining", Read: func(n yamlcfg.Node) {
 			e.Remaining = new(int64)
-			yamlcfg.Integer(e.Remaining, 0, 1<<32-1).Decode(n)
+			yamlcfg.Tokens(e.Remaining, 0, 1<<32-1).Decode(n)
 		}},
 		yamlcfg.Field{Name: "retry_after", Read: func(n yamlcfg.Node) {
 			e.RetryAfter = new(time.Duration)

@@ -13,11 +13,18 @@ import (
 
 // rules give a user 2 requests a minute, and reserve tokens of a model.
 const rules = `
-limits: {system: {rpm: 2/minute, tpm: 100/minute}}
+limits: {system: {rpm: 2/minute, tpm: 100/minute, usd: 5 USD/month calendar}}
+prices: {gpt: {input: 2.50 USD}}
 domains:
 - domain: shop
   rules:
   - {name: users, match: {user: "*"}, entity: "user/{user}", resource: api, consume: {rpm: hits}}
+- domain: money
+  rules:
+  - {name: image, match: {image: "*"}, entity: "user/{image}", resource: api, consume: {usd: 1.5 USD}}
+  - {name: page, match: {page: "*"}, entity: "user/{page}", resource: api, consume: {usd: {hits: 0.0005 USD}}}
+  - {name: model, match: {model: "*", kind: input, user: "*"}, entity: "user/{user}", resource: api, consume: {usd: price}}
+  - {name: estimate, match: {job: "*"}, entity: "user/{job}", resource: api, reserve: {usd: {hits: 1 USD, estimate: {min: 1 USD, max: 2 USD}}}}
 - domain: chat
   rules:
   - {name: settle, match: {reservation_id: "*"}, settle: {tpm: hits}}
@@ -63,6 +70,12 @@ cases:
 - name: second
   steps:
   - {call: {domain: shop, descriptors: [{entries: [{key: user, value: ada}], hitsAddend: 2}, {entries: [{key: user, value: eve}]}]}, expect: {answer: allowed, each: [allowed, allowed]}}
+- name: money
+  steps:
+  - {call: money image=ada, expect: {answer: allowed, remaining: 3.50 USD}}
+  - {call: money page=ada, expect: {answer: allowed, remaining: 3.4995 USD}}
+  - {call: {domain: money, descriptors: [{entries: [{key: model, value: gpt}, {key: kind, value: input}, {key: user, value: ada}], hitsAddend: 100000}]}, expect: {answer: allowed, remaining: 3.2495 USD}}
+  - {call: money job=eve, expect: {answer: allowed, remaining: 3 USD}}
 - name: reservation
   steps:
   - {call: {domain: chat, descriptors: [{entries: [{key: key, value: k}], hits_addend: 100}]}, expect: {answer: allowed, remaining: 0}}
@@ -71,8 +84,9 @@ cases:
 `))
 	want := `ok    c.yaml:3  first
 ok    c.yaml:9  second
-ok    c.yaml:12  reservation
-3 cases, 0 failed, 8 calls
+ok    c.yaml:12  money
+ok    c.yaml:18  reservation
+4 cases, 0 failed, 12 calls
 `
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)

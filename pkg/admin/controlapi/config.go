@@ -41,6 +41,8 @@ type Sources struct {
 	Variants func(namespace string) map[uint64]string
 	// Effective returns the limits of an ordinary bucket, see limiter.Limiter.Effective.
 	Effective func(ctx context.Context, namespace, entity, resource string, changes ...limiter.Stored) ([]limiter.EffectiveLimit, error)
+	// Dropped returns the limits that an ordinary bucket has no room for, see limiter.Snapshot.Dropped.
+	Dropped func(entity, resource string, stored ...limiter.Stored) []limiter.EffectiveLimit
 	// Names returns the names of limits in the configuration: of its levels, plans and rules.
 	Names func() map[string]bool
 	// Budgets returns those of the configuration.

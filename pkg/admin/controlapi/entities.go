@@ -84,6 +84,9 @@ func (a *API) putEntity(c *call) (any, error) {
 	if err := a.checkNewEntity(c, &e); err != nil {
 		return nil, err
 	}
+	if err := a.checkRoom(c, limiter.EntityRef(id), limiter.Record{Entity: &e}); err != nil {
+		return nil, err
+	}
 	done, dry, err := c.edit(limiter.EntityRef(id), limiter.Record{Entity: &e, Disabled: body.Disabled}, body.ETag)
 	if err != nil {
 		return nil, err

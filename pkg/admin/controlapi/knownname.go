@@ -34,6 +34,15 @@ func (f *File) resources(namespace string) *descriptor.ResourceNames {
 	return f.Rules.ResourceNames(namespace, all...)
 }
 
+// entities returns the entities of the file, and the prefixes of its kinds.
+func (f *File) entities() []string {
+	all := slices.Collect(maps.Keys(f.Static.Entities))
+	for _, k := range f.Static.Kinds {
+		all = append(all, k.Prefix)
+	}
+	return all
+}
+
 // hasEntity reports whether an entity is stored, in the configuration or in use.
 func (n newNames) hasEntity(c *call, id string) (bool, error) {
 	if n.file().hasEntity(id) {

@@ -128,6 +128,9 @@ func (a *API) putLimits(c *call, ref limiter.Ref) (any, error) {
 	if err := a.checkNewLimits(c, ref, after.Limits); err != nil {
 		return nil, err
 	}
+	if err := a.checkRoom(c, ref, after); err != nil {
+		return nil, err
+	}
 	after.Disabled = body.Disabled
 	done, dry, err := c.edit(ref, after, body.ETag)
 	if err != nil {
@@ -255,6 +258,9 @@ func limitOf(name string, in api.Limit) (limiter.Limit, error) {
 }
 
 func (a *API) deleteLimits(c *call, ref limiter.Ref) (any, error) {
+	if err := a.checkRoom(c, ref, limiter.Record{}); err != nil { // limits that stand alone have hidden others
+		return nil, err
+	}
 	done, dry, err := c.edit(ref, limiter.Record{}, "")
 	if err == nil && !done.Changed {
 		err = noLimits(c, ref)

@@ -1,0 +1,22 @@
+package cli
+
+import (
+	"testing"
+
+	"github.com/ratelimit/ratelimit/pkg/api"
+)
+
+func TestReadTokens(t *testing.T) {
+	for text, want := range map[string]api.Tokens{
+		"0.5": 500, "-1": -1000, "1_000": 1_000_000, "-1_000.25": -1_000_250, "1.50 USD": 1_500_000_000, "-1_000 USD": -1_000_000_000_000,
+	} {
+		if got, err := readTokens(text); got != want || err != nil {
+			t.Errorf("readTokens(%q) = %v, %v; want %v", text, got, err, want)
+		}
+	}
+	for _, text := range []string{"", "1__0", "_1", "1_", "1_.5", "1.0_0", "-_1", "1__0 USD", "1.5 EUR"} {
+		if got, err := readTokens(text); err == nil {
+			t.Errorf("readTokens(%q) = %v; want an error", text, got)
+		}
+	}
+}

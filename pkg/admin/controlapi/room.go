@@ -1,0 +1,210 @@
+package controlapi
+
+import (
+	"fmt"
+	"maps"
+	"net/http"
+	"slices"
+	"strings"
+
+	"github.com/ratelimit/ratelimit/pkg/api"
+	"github.com/ratelimit/ratelimit/pkg/limiter"
+)
+
+// maxSubjects is how many buckets are tried for one change of a level that many of them have.
+const maxSubjects = 1000
+
+// subject is the entity and the resource of a bucket. "" is one without limits of its own.
+type subject struct{ entity, resource string }
+
+func (s subject) String() string {
+	entity, resource := "an entity without its own", "a resource without its own"
+	if s.entity != "" {
+		entity = "entity " + api.Name(s.entity).String()
+	}
+	if s.resource != "" {
+		resource = "resource " + api.Name(s.resource).String()
+	}
+	return entity + ", for " + resource
+}
+
+// refs are the records that the limits of the bucket come from.
+func (s subject) refs() []limiter.Ref {
+	all := []limiter.Ref{limiter.SystemLimitsRef()}
+	if s.resource != "" {
+		all = append(all, limiter.ResourceLimitsRef(s.resource))
+	}
+	if s.entity != "" {
+		all = append(all, limiter.EntityRef(s.entity), limiter.EntityLimitsRef(s.entity, limiter.DefaultResource))
+	}
+	if s.entity != "" && s.resource != "" {
+		all = append(all, limiter.EntityLimitsRef(s.entity, s.resource))
+	}
+	return all
+}
+
+// checkRoom refuses a change after which a bucket has no room for a limit that it had room for before: the limit
+// would not count any more. The stored records of one page are tried, and those of the file.
+func (a *API) checkRoom(c *call, ref limiter.Ref, after limiter.Record) error {
+	if a.cfg.Sources.Dropped == nil {
+		return nil
+	}
+	before, err := c.store.Get(c.ctx(), c.namespace(), ref)
+	if err != nil || ref.Kind == limiter.RefEntity && planOf(before) == planOf(after) {
+		return err
+	}
+	r := room{call: c, sources: a.cfg.Sources, ref: ref, before: before, after: after, known: make(map[limiter.Ref]limiter.Record)}
+	subjects, err := r.subjects()
+	for i := 0; i < len(subjects) && err == nil; i++ {
+		err = r.check(subjects[i])
+	}
+	return err
+}
+
+// planOf returns the plan of a stored entity; "" = none.
+func planOf(r limiter.Record) string {
+	if r.Entity == nil {
+		return ""
+	}
+	return r.Entity.Plan
+}
+
+// room finds the limits for which a change leaves no room.
+type room struct {
+	*call
+
+	sources       Sources
+	ref           limiter.Ref
+	before, after limiter.Record
+	known         map[limiter.Ref]limiter.Record // other records, as far as they were read
+	entitiesKnown bool                           // all entities are in known
+	limitsKnown   bool                           // all limits are
+}
+
+// check refuses the change if the bucket of a subject has no room for a limit only then.
+func (r *room) check(s subject) error {
+	var stored []limiter.Stored
+	for _, ref := range s.refs() {
+		record, err := r.record(ref)
+		if err != nil {
+			return err
+		}
+		stored = append(stored, limiter.Stored{Ref: ref, Record: record})
+	}
+	with := func(changed limiter.Record) []limiter.EffectiveLimit {
+		return r.sources.Dropped(s.entity, s.resource, append(slices.Clip(stored), limiter.Stored{Ref: r.ref, Record: changed})...)
+	}
+	dropped := with(r.after)
+	if len(dropped) == 0 {
+		return nil
+	}
+	var names []string
+	was := with(r.before)
+	for _, l := range dropped {
+		if !slices.ContainsFunc(was, func(w limiter.EffectiveLimit) bool { return w.Limit.Name == l.Limit.Name }) {
+			names = append(names, l.Limit.Name+" of "+l.From())
+		}
+	}
+	if len(names) == 0 {
+		return nil
+	}
+	return problem(http.StatusUnprocessableEntity, api.Invalid, fmt.Sprintf(
+		"%s: there would be %d limits, and a bucket has at most %d, so that %s would not count; give fewer names, delete others first, or store limits that stand alone (inherit: false)",
+		s, limiter.MaxLimits+len(dropped), limiter.MaxLimits, strings.Join(names, ", ")))
+}
+
+// record returns the stored record of a ref.
+func (r *room) record(ref limiter.Ref) (limiter.Record, error) {
+	record, known := r.known[ref]
+	if known || ref.Kind == limiter.RefEntity && r.entitiesKnown || ref.Kind != limiter.RefEntity && r.limitsKnown {
+		return record, nil
+	}
+	record, err := r.store.Get(r.ctx(), r.namespace(), ref)
+	r.known[ref] = record
+	return record, err
+}
+
+// subjects returns those whose buckets the change may fill: at most maxSubjects.
+func (r *room) subjects() ([]subject, error) {
+	one := subject{r.ref.Entity, r.ref.Resource}
+	if one.resource == limiter.DefaultResource {
+		one.resource = ""
+	}
+	if one.entity != "" && one.resource != "" {
+		return []subject{one}, nil
+	}
+	entities, resources, err := r.limited()
+	if err != nil {
+		return nil, err
+	}
+	if one.entity != "" {
+		entities = []string{one.entity}
+	}
+	if one.resource != "" {
+		resources = []string{one.resource}
+	}
+	var all []subject
+	for _, entity := range entities {
+		for _, resource := range resources {
+			if len(all) < maxSubjects {
+				all = append(all, subject{entity, resource})
+			}
+		}
+	}
+	return all, nil
+}
+
+// limited returns the entities and the resources with limits of their own, and "" for all others. It returns "" alone
+// where all known names fit one bucket.
+func (r *room) limited() (entities, resources []string, err error) {
+	entities, resources = []string{""}, []string{""}
+	names := make(map[string]bool)
+	if r.sources.Names != nil {
+		names = maps.Clone(r.sources.Names())
+	}
+	r.after.Limits.AddNames(names)
+	if err := r.list(); err != nil {
+		return nil, nil, err
+	}
+	for ref, record := range r.known {
+		record.Limits.AddNames(names)
+		entities = append(entities, ref.Entity)
+		if ref.Resource != limiter.DefaultResource {
+			resources = append(resources, ref.Resource)
+		}
+	}
+	if len(names) <= limiter.MaxLimits {
+		return entities[:1], resources[:1], nil
+	}
+	if r.sources.File != nil {
+		file := r.sources.File()
+		entities, resources = append(entities, file.entities()...), append(resources, file.resources(r.namespace()).Names...)
+	}
+	slices.Sort(entities)
+	slices.Sort(resources)
+	return slices.Compact(entities), slices.Compact(resources), nil
+}
+
+// list reads the limits of the entity, or a page of all limits and of all entities with a plan.
+func (r *room) list() error {
+	most := limiter.Page{Size: limiter.MaxPage}
+	limits, err := r.store.ListLimits(r.ctx(), r.namespace(), limiter.LimitsFilter{Entity: r.ref.Entity}, most)
+	if err != nil {
+		return err
+	}
+	for _, s := range limits.Items {
+		r.known[s.Ref] = s.Record
+	}
+	if r.ref.Entity != "" {
+		_, err = r.record(limiter.SystemLimitsRef())
+		return err
+	}
+	planned, err := r.store.ListEntities(r.ctx(), r.namespace(), limiter.EntityFilter{}, most)
+	for _, s := range planned.Items {
+		if planOf(s.Record) != "" {
+			r.known[s.Ref] = s.Record
+		}
+	}
+	r.limitsKnown, r.entitiesKnown = limits.Next == "", planned.Next == ""
+	return err
+}
