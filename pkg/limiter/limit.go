@@ -336,6 +336,10 @@ func hashLimits(limits []Limit) uint64 {
 	return binary.BigEndian.Uint64(h.Sum(nil))
 }
 
+// Beside reports whether some are asked beside a limit of another name: a quota that is its budget, or one that is
+// tried.
+func (s *Limits) Beside() bool { return s != nil && s.beside }
+
 // Len returns the number of limits.
 func (s *Limits) Len() int {
 	if s == nil {
