@@ -4,6 +4,7 @@ import (
 	"github.com/ratelimit/ratelimit/config/yamlcfg"
 	"github.com/ratelimit/ratelimit/pkg/descriptor"
 	"github.com/ratelimit/ratelimit/pkg/limiter"
+	"github.com/ratelimit/ratelimit/pkg/money"
 )
 
 // use says for which purpose an amount is given.
@@ -95,7 +96,7 @@ func estimate(out **descriptor.EstimateSpec) yamlcfg.Schema {
 		switch {
 		case !sound:
 		case e.Min > e.Max:
-			n.Failf("has a min of %s, above its max of %s: exchange them", yamlcfg.Decimal(e.Min), yamlcfg.Decimal(e.Max))
+			n.Failf("has a min of %s, above its max of %s: exchange them", money.Grouped(yamlcfg.Decimal(e.Min)), money.Grouped(yamlcfg.Decimal(e.Max)))
 		default:
 			*out = &e
 		}

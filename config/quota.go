@@ -82,7 +82,7 @@ func (q *quota) finishInFlight(n yamlcfg.Node, l *limiter.Limit) bool {
 func parseInFlight(tokens, calendar string) (limiter.Limit, error) {
 	n, ok := yamlcfg.ParseInteger(tokens)
 	if !ok || n < 1 || n > limiter.MaxTokens {
-		return limiter.Limit{}, fmt.Errorf("a limit in flight must begin with a whole number, 1 to %d, not %q", int64(limiter.MaxTokens), tokens)
+		return limiter.Limit{}, fmt.Errorf("a limit in flight must begin with a whole number, 1 to %s, not %q", mostTokens(), tokens)
 	}
 	of, err := limiter.ParseCalendar(calendar)
 	if err != nil {
@@ -95,7 +95,7 @@ func parseInFlight(tokens, calendar string) (limiter.Limit, error) {
 func parseQuota(tokens, calendar string) (limiter.Limit, error) {
 	n, ok := yamlcfg.ParseTokens(tokens)
 	if !ok || n < 1 || n > limiter.MaxTokens {
-		return limiter.Limit{}, fmt.Errorf("a quota must begin with a whole number of tokens, 1 to %d, or dollars, such as 50 USD/month, not %q", int64(limiter.MaxTokens), tokens)
+		return limiter.Limit{}, fmt.Errorf("a quota must begin with a whole number of tokens, 1 to %s, or dollars, such as 50 USD/month, not %q", mostTokens(), tokens)
 	}
 	of, err := limiter.ParseCalendar(calendar)
 	if err != nil {

@@ -8,6 +8,7 @@ import (
 
 	"github.com/ratelimit/ratelimit/config/yamlcfg"
 	"github.com/ratelimit/ratelimit/pkg/limiter"
+	"github.com/ratelimit/ratelimit/pkg/money"
 )
 
 const (
@@ -43,10 +44,13 @@ func ParseRate(s string) (limiter.Limit, error) {
 	}
 	tokens, ok := yamlcfg.ParseTokens(count)
 	if !ok || tokens < 0 || tokens > limiter.MaxTokens {
-		return limiter.Limit{}, fmt.Errorf("a rate must begin with a whole number of tokens, 0 to %d, or dollars, such as 5 USD/hour, not %q", int64(limiter.MaxTokens), count)
+		return limiter.Limit{}, fmt.Errorf("a rate must begin with a whole number of tokens, 0 to %s, or dollars, such as 5 USD/hour, not %q", mostTokens(), count)
 	}
 	return limiter.Custom("", tokens, tokens, period), nil
 }
+
+// mostTokens is [limiter.MaxTokens] as people write it.
+func mostTokens() string { return money.Amount("", limiter.MaxTokens) }
 
 // periods are the names of periods, as people write them.
 func periods() map[string]time.Duration {

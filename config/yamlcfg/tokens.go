@@ -1,6 +1,7 @@
 package yamlcfg
 
 import (
+	"fmt"
 	"strings"
 
 	"github.com/ratelimit/ratelimit/pkg/money"
@@ -12,9 +13,9 @@ func Tokens(out *int64, least, most int64) Schema {
 	shape.Pattern = `^[0-9][0-9_]*((\.[0-9]{1,6})? USD)?$`
 	return Scalar{Of: shape, Read: func(n Node) {
 		x, ok := ParseTokens(n.Raw())
-		money := strings.HasSuffix(n.Raw(), money.Unit)
-		if !ok || !n.Is("!!int") && !money || !n.IsScalar() || x < least || x > most {
-			n.Failf("must be a whole number, %d to %d, or dollars, such as 12.50 USD, not %s", least, most, n.Describe())
+		dollars := strings.HasSuffix(n.Raw(), money.Unit)
+		if !ok || !n.Is("!!int") && !dollars || !n.IsScalar() || x < least || x > most {
+			n.Failf("must be a whole number, %s, or dollars, such as 12.50 USD, not %s", money.Grouped(fmt.Sprintf("%d to %d", least, most)), n.Describe())
 			return
 		}
 		*out = x

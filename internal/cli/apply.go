@@ -12,7 +12,6 @@ import (
 	"github.com/ratelimit/ratelimit/internal/cli/manifest"
 	"github.com/ratelimit/ratelimit/internal/command"
 	"github.com/ratelimit/ratelimit/pkg/api"
-	"github.com/ratelimit/ratelimit/pkg/limiter"
 )
 
 // manifestFlags are those of commands that take a manifest.
@@ -286,46 +285,4 @@ func indent(text string) string {
 		out.WriteString("  " + line)
 	}
 	return out.String()
-}
-
-// NewExport returns the command export.
-func NewExport() *cobra.Command {
-	var o operator
-	cmd := &cobra.Command{
-		Use: "export", Short: "Print all entities and limits as a manifest", Args: command.NoArgs,
-		Long: `export prints the entities and the stored limits of a namespace, in the form that apply
-takes. Balances, usage and the audit are in a backup, not in a manifest.`,
-		Example: `  ratelimit export > limits.yaml
-  ratelimit export -n staging -o json`,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			if !cmd.Flags().Changed("output") {
-				o.output = command.OutputYAML
-			}
-			return export(cmd, &o)
-		},
-	}
-	o.flags(cmd)
-	return cmd
-}
-
-func export(cmd *cobra.Command, o *operator) error {
-	if o.output != command.OutputYAML && o.output != command.OutputJSON {
-		return fmt.Errorf("--output is %.100q; export writes yaml or json", o.output)
-	}
-	n, err := o.inNamespace(cmd.Context())
-	if err != nil {
-		return err
-	}
-	records, err := manifest.List(cmd.Context(), n)
-	if err != nil {
-		return o.refusalIn(cmd.Context(), err)
-	}
-	list := struct {
-		Namespace string `json:"namespace,omitempty"`
-		Items     []any  `json:"items"`
-	}{Items: manifest.Contents(records)}
-	if o.namespace != limiter.DefaultNamespace {
-		list.Namespace = o.namespace
-	}
-	return command.WriteOne[any](cmd.OutOrStdout(), o.output, nil, nil, list)
 }

@@ -13,8 +13,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
 
-	"github.com/ratelimit/ratelimit/internal/command"
 	"github.com/ratelimit/ratelimit/pkg/api"
+	"github.com/ratelimit/ratelimit/pkg/money"
 )
 
 func usage(entity api.Name, hour int, used map[string]api.Tokens) api.Usage {
@@ -73,7 +73,7 @@ func TestBudgetsStandBesideUse(t *testing.T) {
 			if slices.Contains([]string{"LIMIT", "USED", "BUDGET", "FROM", "%"}, c.Title) {
 				cell := c.Value(rows[i])
 				if c.Limit != nil {
-					cell = command.Amounts(c.Limit(rows[i]), cell)
+					cell = money.Amounts(c.Limit(rows[i]), cell)
 				}
 				cells = append(cells, cell)
 			}

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/ratelimit/ratelimit/pkg/money"
 	"github.com/ratelimit/ratelimit/pkg/tokenbucket"
 )
 
@@ -98,7 +99,7 @@ func (a *Adjustment) Target(l Limit) (int64, error) {
 		inForce = a.Limits.At(i)
 	}
 	if a.Tokens > inForce.Capacity*Milli {
-		return 0, fmt.Errorf("%w: limit %s holds at most %d tokens; a top-up can have more", ErrInvalid, a.Bucket.Shown(l.Name), inForce.Capacity)
+		return 0, fmt.Errorf("%w: limit %s holds at most %s; a top-up can have more", ErrInvalid, a.Bucket.Shown(l.Name), counted(l.Name, inForce.Capacity*Milli))
 	}
 	return a.Tokens + (l.Capacity-inForce.Capacity)*Milli, nil
 }
@@ -113,7 +114,7 @@ func (a *Adjustment) Raised(l Limit, p tokenbucket.Params, b tokenbucket.Bucket,
 	case b.Carried > 0:
 		return b, fmt.Errorf("%w: limit %s was lowered while it was in use, and cannot have tokens above its capacity before refill has made up for that use", ErrInvalid, a.Bucket.Shown(l.Name))
 	default:
-		return b, fmt.Errorf("%w: limit %s would have more than %d tokens", ErrInvalid, a.Bucket.Shown(l.Name), int64(tokenbucket.MaxAmount/Milli))
+		return b, fmt.Errorf("%w: limit %s would have more than %s", ErrInvalid, a.Bucket.Shown(l.Name), counted(l.Name, tokenbucket.MaxAmount))
 	}
 }
 
@@ -168,7 +169,7 @@ func (a Adjustment) Check() error {
 	case a.Kind == AdjustReset && a.Tokens != 0:
 		return fmt.Errorf("%w: a reset takes no amount", ErrInvalid)
 	case a.Tokens < 0 || a.Tokens > tokenbucket.MaxAmount:
-		return fmt.Errorf("%w: the amount is %s tokens; it must be 0 to %d", ErrInvalid, tokensText(a.Tokens), int64(tokenbucket.MaxAmount/tokenbucket.Milli))
+		return fmt.Errorf("%w: the amount is %s; it must be 0 to %s", ErrInvalid, counted(a.Limit, a.Tokens), counted(a.Limit, tokenbucket.MaxAmount))
 	case len(a.Once) > MaxOnce:
 		return fmt.Errorf("%w: the text of once has %d bytes; it must have at most %d", ErrInvalid, len(a.Once), MaxOnce)
 	}
@@ -242,17 +243,23 @@ func (a *Adjustment) Detail(done *Adjusted) string {
 	var text strings.Builder
 	text.WriteString(limit)
 	if a.Kind != AdjustReset {
-		text.WriteString(", " + tokensText(a.Tokens) + " tokens")
+		text.WriteString(", " + counted(a.Limit, a.Tokens))
 	}
 	for i, was := range done.Before.Limits {
 		if i < len(done.After.Limits) && done.After.Limits[i].Tokens != was.Tokens {
-			fmt.Fprintf(&text, "; %s from %s to %s", a.Bucket.Shown(was.Limit.Name), tokensText(was.Tokens), tokensText(done.After.Limits[i].Tokens))
+			name := a.Bucket.Shown(was.Limit.Name)
+			fmt.Fprintf(&text, "; %s from %s to %s", name, money.Amounts(name, tokensText(was.Tokens)), money.Amounts(name, tokensText(done.After.Limits[i].Tokens)))
 		}
 	}
 	if a.Once != "" && (!a.Bucket.Window.InFlight() || !strings.HasPrefix(a.Once, nextOnce)) {
 		fmt.Fprintf(&text, "; once %q", a.Once)
 	}
 	return text.String()
+}
+
+// counted returns an amount of a limit in millitokens as people read it, with its unit.
+func counted(limit string, millitokens int64) string {
+	return money.Counted(limit, tokensText(millitokens))
 }
 
 // tokensText returns millitokens as tokens with up to three decimals.
