@@ -53,7 +53,9 @@ func NewApply() *cobra.Command {
 		Long: `apply creates and changes entities and limits of a running service until they are those of
 a manifest. The manifest is checked as a whole, by this command and by the service,
 before anything changes. To apply it again changes nothing; after an error, it goes on.
-A record that another changes at the same time is not overwritten.` + manifestForm,
+A record that another changes at the same time is not overwritten. With -o json each record has
+before and after, and in effective the limits that decide before and after this change, with
+their levels.` + manifestForm,
 		Example: `  ratelimit apply -f limits.yaml
   ratelimit apply -f limits/ --prune --dry-run
   ratelimit export | ratelimit apply -f - --context staging`,

@@ -86,6 +86,8 @@ type Adjustment struct {
 	Excess Excess // of AdjustTopUp alone
 	Once   string // one adjustment with this Once is made in a day
 	DryRun bool
+	// Follows says that it is a part of an act of which another adjustment has the audit event: it has none.
+	Follows bool
 	// Limits are those in force, where the caller knows them; nil = those of the bucket. The bucket may be
 	// under the older ones of its last request.
 	Limits *Limits
@@ -236,9 +238,10 @@ func (a *Adjustment) Cut(b Booking) int64 {
 // Detail returns the text of the audit event of an adjustment: the limit, the amount, the
 // balances that differ before and after it, as far as they are known, and its Once.
 func (a *Adjustment) Detail(done *Adjusted) string {
-	limit := "every limit"
-	if a.Limit != "" {
-		limit = "limit " + a.Bucket.Shown(a.Limit)
+	limit, shown := "every limit", a.Bucket.Shown
+	if a.Limit != "" { // of two quarters, where it is in flight
+		shown = a.Bucket.withoutQuarter
+		limit = "limit " + shown(a.Limit)
 	}
 	var text strings.Builder
 	text.WriteString(limit)
@@ -247,11 +250,11 @@ func (a *Adjustment) Detail(done *Adjusted) string {
 	}
 	for i, was := range done.Before.Limits {
 		if i < len(done.After.Limits) && done.After.Limits[i].Tokens != was.Tokens {
-			name := a.Bucket.Shown(was.Limit.Name)
+			name := shown(was.Limit.Name)
 			fmt.Fprintf(&text, "; %s from %s to %s", name, money.Amounts(name, tokensText(was.Tokens)), money.Amounts(name, tokensText(done.After.Limits[i].Tokens)))
 		}
 	}
-	if a.Once != "" && (!a.Bucket.Window.InFlight() || !strings.HasPrefix(a.Once, nextOnce)) {
+	if a.Once != "" {
 		fmt.Fprintf(&text, "; once %q", a.Once)
 	}
 	return text.String()
