@@ -109,7 +109,7 @@ func estimate(out **descriptor.EstimateSpec) yamlcfg.Schema {
 		switch {
 		case !sound:
 		case e.Min > e.Max:
-			n.Failf("has a min of %s, above its max of %s: exchange them", yamlcfg.Decimal(e.Min), yamlcfg.Decimal(e.Max))
+			n.Failf("has a min of %s, above its max of %s: exchange them", money.Grouped(yamlcfg.Decimal(e.Min)), money.Grouped(yamlcfg.Decimal(e.Max)))
 		default:
 			*out = &e
 		}

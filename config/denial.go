@@ -14,7 +14,7 @@ func denial(out **descriptor.Denial) yamlcfg.Schema {
 	return yamlcfg.Either{
 		Mapping: yamlcfg.Object{Title: "deny", Keys: []yamlcfg.Key{
 			key("status", "status over `/json`, and in the metadata for Envoy", yamlcfg.Integer(&d.Status, 400, 599)),
-			key("body", "body of the denial, plain text of at most 4,096 bytes", bodyText(&d.Body)),
+			key("body", "body of the denial, plain text as `body.text`", bodyText(&d.Body)),
 		}}.Then(func(yamlcfg.Node, bool) { *out = &d }),
 		Other: yamlcfg.Scalar{Of: *yamlcfg.Bool(&yes).Shape(), Read: func(n yamlcfg.Node) {
 			yamlcfg.Bool(&yes).Decode(n)
@@ -35,6 +35,10 @@ func bodyText(out *string) yamlcfg.Schema {
 			n.Failf("has %d bytes; a body has at most %d", len(*out), descriptor.MaxBody)
 		case !utf8.ValidString(*out):
 			n.Failf("is no UTF-8 text")
+		default:
+			if err := descriptor.CheckBody(*out); err != nil {
+				n.Failf("%v", err)
+			}
 		}
 	}}
 }
@@ -43,7 +47,7 @@ func bodyText(out *string) yamlcfg.Schema {
 func body(out *descriptor.Body) yamlcfg.Schema {
 	return yamlcfg.Either{
 		Mapping: yamlcfg.Object{Title: "body", Needs: []string{"text"}, Missing: `needs text, such as {text: "Slow down."}`, Keys: []yamlcfg.Key{
-			key("text", "body, at most 4,096 bytes", bodyText(&out.Text)),
+			key("text", "body of at most 4,096 bytes, with [placeholders](#bodies-of-denials)", bodyText(&out.Text)),
 			key("type", "its content type", yamlcfg.Name(&out.Type)),
 		}}.Then(func(n yamlcfg.Node, _ bool) {
 			out.Form = descriptor.BodyText

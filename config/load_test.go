@@ -338,7 +338,7 @@ domains: [{domain: a, rules: [{match: {a: "*"}, entity: "{a}", resource: r, cons
 `
 	for amount, warned := range map[int]bool{10_000_000: false, 10_000_001: true} {
 		c := parse(t, fmt.Sprintf(file, amount))
-		if got := strings.Contains(c.Warnings.Error(), `limits.system."usd.month" holds 10000000: such a request can never pass`); got != warned || strings.Contains(c.Warnings.Error(), "usd.day") {
+		if got := strings.Contains(c.Warnings.Error(), `limits.system."usd.month" holds 10 USD: such a request can never pass`); got != warned || strings.Contains(c.Warnings.Error(), "usd.day") {
 			t.Errorf("%d: warned %t, want %t: %v", amount, got, warned, c.Warnings)
 		}
 	}

@@ -86,7 +86,7 @@ func (q *quota) finishInFlight(n yamlcfg.Node, l *limiter.Limit) bool {
 func parseInFlight(tokens, calendar string) (limiter.Limit, error) {
 	n, ok := yamlcfg.ParseInteger(tokens)
 	if !ok || n < 1 || n > limiter.MaxTokens {
-		return limiter.Limit{}, fmt.Errorf("a limit in flight must begin with a whole number, 1 to %d, not %q%s", int64(limiter.MaxTokens), tokens, yamlcfg.Grouping(tokens))
+		return limiter.Limit{}, fmt.Errorf("a limit in flight must begin with a whole number, 1 to %s, not %q%s", mostTokens(), tokens, yamlcfg.Grouping(tokens))
 	}
 	of, err := limiter.ParseCalendar(calendar)
 	if err != nil {
@@ -99,7 +99,7 @@ func parseInFlight(tokens, calendar string) (limiter.Limit, error) {
 func parseQuota(tokens, calendar string) (limiter.Limit, error) {
 	n, ok := yamlcfg.ParseTokens(tokens)
 	if !ok || n < 1 || n > limiter.MaxTokens {
-		return limiter.Limit{}, fmt.Errorf("a quota must begin with a whole number of tokens, 1 to %d, or dollars, such as 50 USD/month, not %q%s", int64(limiter.MaxTokens), tokens, yamlcfg.Grouping(tokens))
+		return limiter.Limit{}, fmt.Errorf("a quota must begin with a whole number of tokens, 1 to %s, or dollars, such as 50 USD/month, not %q%s", mostTokens(), tokens, yamlcfg.Grouping(tokens))
 	}
 	of, err := limiter.ParseCalendar(calendar)
 	if err != nil {

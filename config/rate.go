@@ -9,6 +9,7 @@ import (
 
 	"github.com/ratelimit/ratelimit/config/yamlcfg"
 	"github.com/ratelimit/ratelimit/pkg/limiter"
+	"github.com/ratelimit/ratelimit/pkg/money"
 )
 
 const (
@@ -47,7 +48,7 @@ func ParseRate(s string) (limiter.Limit, error) {
 	}
 	tokens, ok := yamlcfg.ParseTokens(count)
 	if !ok || tokens < 0 || tokens > limiter.MaxTokens {
-		return limiter.Limit{}, fmt.Errorf("a rate must begin with a whole number of tokens, 0 to %d, or dollars, such as 5 USD/hour, not %q%s", int64(limiter.MaxTokens), count, yamlcfg.Grouping(count))
+		return limiter.Limit{}, fmt.Errorf("a rate must begin with a whole number of tokens, 0 to %s, or dollars, such as 5 USD/hour, not %q%s", mostTokens(), count, yamlcfg.Grouping(count))
 	}
 	return limiter.Custom("", tokens, tokens, period), nil
 }
@@ -68,6 +69,9 @@ func besideRate(s string) error {
 	}
 	return fmt.Errorf("a rate stands apart from burst, max_debt and budget: write {%s}, not %q", strings.Join(keys, ", "), s)
 }
+
+// mostTokens is [limiter.MaxTokens] as people write it.
+func mostTokens() string { return money.Amount("", limiter.MaxTokens) }
 
 // periods are the names of periods, as people write them.
 func periods() map[string]time.Duration {

@@ -10,6 +10,7 @@ import (
 	"github.com/ratelimit/ratelimit/config/yamlcfg"
 	"github.com/ratelimit/ratelimit/pkg/descriptor"
 	"github.com/ratelimit/ratelimit/pkg/limiter"
+	"github.com/ratelimit/ratelimit/pkg/money"
 )
 
 // warnings warns of
@@ -137,8 +138,8 @@ func (w *warner) budgets(path string, limits *limiter.Limits) {
 	for i := range limits.Len() {
 		l := limits.At(i)
 		if w.consumed[l.Name] && l.RefillPeriod >= budgetPeriod && l.Capacity >= l.RefillAmount && !l.AdmitsNothing() {
-			w.Warn(w.Find(yamlcfg.Join(path, l.Name)), "%s is no budget that starts anew: within %s up to %d are admitted, the capacity and the refill; a smaller burst lowers that",
-				l, yamlcfg.ShortDuration(l.RefillPeriod), l.Capacity+l.RefillAmount)
+			w.Warn(w.Find(yamlcfg.Join(path, l.Name)), "%s is no budget that starts anew: within %s up to %s are admitted, the capacity and the refill; a smaller burst lowers that",
+				l.Text(), yamlcfg.ShortDuration(l.RefillPeriod), money.Amount(l.Name, l.Capacity+l.RefillAmount))
 		}
 	}
 }
@@ -154,8 +155,9 @@ func (w *warner) firstPeriod() {
 			of := l.Value.limits.At(i)
 			if w.consumed[of.Name] && of.RefillPeriod < budgetPeriod && of.Capacity == of.RefillAmount && of.Capacity > 1 {
 				at, burst := w.Find(yamlcfg.Join(l.Path, of.Name)), max(1, of.Capacity/10)
-				w.file.cfg.Note = fmt.Sprintf("%s:%d: note: %s is a full bucket and its refill: it admits up to %d in the first %s. {rate: %s, burst: %d} admits at most %d",
-					at.File, at.Line, of, 2*of.Capacity, strings.TrimPrefix(of.String(), strconv.FormatInt(of.RefillAmount, 10)+"/"), of, burst, of.Capacity+burst)
+				amount := func(tokens int64) string { return money.Amount(of.Name, tokens) }
+				w.file.cfg.Note = fmt.Sprintf("%s:%d: note: %s is a full bucket and its refill: it admits up to %s in the first %s. {rate: %s, burst: %s} admits at most %s",
+					at.File, at.Line, of.Text(), amount(2*of.Capacity), strings.TrimPrefix(of.String(), strconv.FormatInt(of.RefillAmount, 10)+"/"), of.Text(), amount(burst), amount(of.Capacity+burst))
 				return
 			}
 		}
@@ -174,8 +176,8 @@ func (w *warner) treeBudgets(tree []descriptor.TreeSpec) {
 		switch unit := strings.ToLower(s.Limit.Unit); unit {
 		case "day", "week", "month", "year":
 			n := int64(s.Limit.RequestsPerUnit)
-			w.Warn(w.Find(s.Path+".rate_limit"), "%d/%s is no counter that starts anew: within a %s up to %d are admitted, the capacity and the refill; a native rule with a smaller burst lowers that",
-				n, unit, unit, 2*n)
+			w.Warn(w.Find(s.Path+".rate_limit"), "%s/%s is no counter that starts anew: within a %s up to %s are admitted, the capacity and the refill; a native rule with a smaller burst lowers that",
+				money.Amount("", n), unit, unit, money.Amount("", 2*n))
 		}
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"github.com/ratelimit/ratelimit/config/yamlcfg"
 	"github.com/ratelimit/ratelimit/pkg/descriptor"
 	"github.com/ratelimit/ratelimit/pkg/limiter"
+	"github.com/ratelimit/ratelimit/pkg/money"
 )
 
 // warner reports legal settings that are probably mistakes.
@@ -92,8 +93,8 @@ func (w *warner) holdsLess(t taking, consumed, name string, least int64) {
 		if n < 0 || limits.Unlimited(n) || limits.At(n).AdmitsNothing() || least <= limits.At(n).Capacity*limiter.Milli || name != consumed && limits.At(n).BudgetOf() == "" {
 			continue
 		}
-		w.Warn(w.Find(yamlcfg.Join(t.amounts, consumed)), "takes %s or more of %s, and %s holds %d: such a request can never pass; take less, or raise burst there",
-			yamlcfg.Decimal(least), consumed, yamlcfg.Join(h.Path, name), limits.At(n).Capacity)
+		w.Warn(w.Find(yamlcfg.Join(t.amounts, consumed)), "takes %s or more of %s, and %s holds %s: such a request can never pass; take less, or raise burst there",
+			money.Amounts(consumed, yamlcfg.Decimal(least)), consumed, yamlcfg.Join(h.Path, name), money.Amount(name, limits.At(n).Capacity))
 		return
 	}
 }

@@ -29,7 +29,7 @@ descriptors:
 	}
 	want := `DOMAIN    LIMIT             THERE              HERE                             FIRST WINDOW         NOTES
 shop      user              5 in 1m            5, and one more every 12s        at most 10
-shop      user > plan_free  1000000000 in 24h  1000000000, and 11574 more a second  at most 2000000000  shadow: denies nothing, and adds nothing to usage
+shop      user > plan_free  1_000_000_000 in 24h  1_000_000_000, and 11_574 more a second  at most 2_000_000_000  shadow: denies nothing, and adds nothing to usage
 shop      banned            0 in 1s            denies everything                -
 shop      path_a*           10 in 1h           10, and one more every 6m        at most 20           quota: denies only with all other quotas of the call; all values of a pattern share it; in place of n
 shop      free              unlimited          admits all                       -

@@ -136,7 +136,7 @@ func Integer[T int | int64](out *T, least, most int64) Schema {
 	return Scalar{Of: shape, Read: func(n Node) {
 		x, ok := ParseInteger(n.Raw())
 		if !ok || !n.Is("!!int") || x < least || x > most {
-			n.Failf("must be a whole number, %d to %d, not %s%s", least, most, n.Describe(), Grouping(n.Raw()))
+			n.Failf("must be a whole number, %s, not %s%s", money.Grouped(fmt.Sprintf("%d to %d", least, most)), n.Describe(), Grouping(n.Raw()))
 			return
 		}
 		*out = T(x)
@@ -152,7 +152,7 @@ func Thousandths(out *int64, least, most int64) Schema {
 	return Scalar{Of: shape, Read: func(n Node) {
 		x, ok := parseThousandths(n.Raw())
 		if !ok || !n.Is("!!int", "!!float") || x < least || x > most {
-			n.Failf("must be a number, %s to %s with at most three decimals, not %s%s", Decimal(least), Decimal(most), n.Describe(), Grouping(n.Raw()))
+			n.Failf("must be a number, %s with at most three decimals, not %s%s", money.Grouped(Decimal(least)+" to "+Decimal(most)), n.Describe(), Grouping(n.Raw()))
 			return
 		}
 		*out = x

@@ -1,6 +1,7 @@
 package yamlcfg
 
 import (
+	"fmt"
 	"strings"
 
 	"github.com/ratelimit/ratelimit/pkg/money"
@@ -16,7 +17,7 @@ func Tokens(out *int64, least, most int64) Schema {
 	return Scalar{Of: shape, Read: func(n Node) {
 		x, ok := ParseTokens(n.Raw())
 		if !ok || !n.Is("!!int") && !isDollars(n) || !n.IsScalar() || x < least || x > most {
-			n.Failf("must be a whole number, %d to %d, or dollars, such as 12.50 USD, not %s%s", least, most, n.Describe(), Grouping(n.Raw()))
+			n.Failf("must be a whole number, %s, or dollars, such as 12.50 USD, not %s%s", money.Grouped(fmt.Sprintf("%d to %d", least, most)), n.Describe(), Grouping(n.Raw()))
 			return
 		}
 		*out = x

@@ -12,7 +12,6 @@ import (
 	"github.com/ratelimit/ratelimit/internal/cli/manifest"
 	"github.com/ratelimit/ratelimit/internal/command"
 	"github.com/ratelimit/ratelimit/pkg/api"
-	"github.com/ratelimit/ratelimit/pkg/limiter"
 )
 
 // manifestFlags are those of commands that take a manifest.
@@ -54,7 +53,9 @@ func NewApply() *cobra.Command {
 		Long: `apply creates and changes entities and limits of a running service until they are those of
 a manifest. The manifest is checked as a whole, by this command and by the service,
 before anything changes. To apply it again changes nothing; after an error, it goes on.
-A record that another changes at the same time is not overwritten.` + manifestForm,
+A record that another changes at the same time is not overwritten. With -o json each record has
+before and after, and in effective the limits that decide before and after this change, with
+their levels.` + manifestForm,
 		Example: `  ratelimit apply -f limits.yaml
   ratelimit apply -f limits/ --prune --dry-run
   ratelimit export | ratelimit apply -f - --context staging`,
@@ -286,46 +287,4 @@ func indent(text string) string {
 		out.WriteString("  " + line)
 	}
 	return out.String()
-}
-
-// NewExport returns the command export.
-func NewExport() *cobra.Command {
-	var o operator
-	cmd := &cobra.Command{
-		Use: "export", Short: "Print all entities and limits as a manifest", Args: command.NoArgs,
-		Long: `export prints the entities and the stored limits of a namespace, in the form that apply
-takes. Balances, usage and the audit are in a backup, not in a manifest.`,
-		Example: `  ratelimit export > limits.yaml
-  ratelimit export -n staging -o json`,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			if !cmd.Flags().Changed("output") {
-				o.output = command.OutputYAML
-			}
-			return export(cmd, &o)
-		},
-	}
-	o.flags(cmd)
-	return cmd
-}
-
-func export(cmd *cobra.Command, o *operator) error {
-	if o.output != command.OutputYAML && o.output != command.OutputJSON {
-		return fmt.Errorf("--output is %.100q; export writes yaml or json", o.output)
-	}
-	n, err := o.inNamespace(cmd.Context())
-	if err != nil {
-		return err
-	}
-	records, err := manifest.List(cmd.Context(), n)
-	if err != nil {
-		return o.refusalIn(cmd.Context(), err)
-	}
-	list := struct {
-		Namespace string `json:"namespace,omitempty"`
-		Items     []any  `json:"items"`
-	}{Items: manifest.Contents(records)}
-	if o.namespace != limiter.DefaultNamespace {
-		list.Namespace = o.namespace
-	}
-	return command.WriteOne[any](cmd.OutOrStdout(), o.output, nil, nil, list)
 }

@@ -161,7 +161,7 @@ func noteCut(cmd *cobra.Command, verb string, done *api.Adjusted) {
 			unit = ""
 		}
 		if booked := max(b.Tokens, -b.Tokens); b.Cut > 0 {
-			of := func(n api.Tokens) string { return command.Amounts(b.Limit, n.String()) }
+			of := func(n api.Tokens) string { return money.Amounts(b.Limit, n.String()) }
 			cmd.PrintErrf("note: limit %s: %s of %s%s %s booked, and %s cut: %s\n", b.Limit, of(booked), of(booked+b.Cut), unit, verbs, of(b.Cut), bound)
 		}
 	}
@@ -180,7 +180,7 @@ func unfit(err error, change api.BucketChange) error {
 		if money.Is(b.Limit) {
 			unit = ""
 		}
-		of := func(n api.Tokens) string { return command.Amounts(b.Limit, n.String()) }
+		of := func(n api.Tokens) string { return money.Amounts(b.Limit, n.String()) }
 		texts = append(texts, fmt.Sprintf("%s of %s%s fit into limit %s", of(b.Tokens), of(b.Tokens+b.Cut), unit, b.Limit))
 		some = some || b.Tokens > 0
 	}
@@ -210,9 +210,9 @@ func firstText(done *api.Adjusted) string {
 	}
 	booked := make([]string, 0, len(done.First.Booked))
 	for _, b := range done.First.Booked {
-		text := b.Limit + " " + command.Amounts(b.Limit, b.Tokens.String())
+		text := b.Limit + " " + money.Amounts(b.Limit, b.Tokens.String())
 		if b.Cut > 0 {
-			text += " (" + command.Amounts(b.Limit, b.Cut.String()) + " cut)"
+			text += " (" + money.Amounts(b.Limit, b.Cut.String()) + " cut)"
 		}
 		booked = append(booked, text)
 	}

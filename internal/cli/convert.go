@@ -3,7 +3,6 @@ package cli
 import (
 	"fmt"
 	"os"
-	"strconv"
 	"strings"
 	"time"
 
@@ -13,6 +12,7 @@ import (
 	"github.com/ratelimit/ratelimit/internal/command"
 	"github.com/ratelimit/ratelimit/internal/environment"
 	"github.com/ratelimit/ratelimit/pkg/descriptor"
+	"github.com/ratelimit/ratelimit/pkg/money"
 )
 
 // converted is a limit of another service, and its bucket here.
@@ -87,7 +87,7 @@ func convertColumns() []command.Column[converted] {
 			if c.FirstWindow == 0 {
 				return "-"
 			}
-			return "at most " + strconv.FormatInt(c.FirstWindow, 10)
+			return "at most " + money.Amount("", c.FirstWindow)
 		}},
 		{Title: "NOTES", Value: func(c converted) string { return strings.Join(c.Notes, "; ") }},
 	}
@@ -140,17 +140,17 @@ func (c *converted) note(format string, args ...any) {
 
 // bucket describes a limit of n in a window, and its bucket.
 func (c *converted) bucket(n int64, window time.Duration) {
-	c.There = fmt.Sprintf("%d in %s", n, shortTime(window))
+	c.There = money.Grouped(fmt.Sprintf("%d in %s", n, shortTime(window)))
 	if n == 0 {
 		c.Here = "denies everything"
 		return
 	}
 	c.FirstWindow = 2 * n
 	if every := window / time.Duration(n); every >= time.Millisecond {
-		c.Here = fmt.Sprintf("%d, and one more every %s", n, shortTime(every.Round(time.Millisecond)))
+		c.Here = money.Grouped(fmt.Sprintf("%d, and one more every %s", n, shortTime(every.Round(time.Millisecond))))
 		return
 	}
-	c.Here = fmt.Sprintf("%d, and %d more a second", n, n/int64(window/time.Second))
+	c.Here = money.Grouped(fmt.Sprintf("%d, and %d more a second", n, n/int64(window/time.Second)))
 }
 
 // shortTime writes a time for people: 1m30s, 24h.

@@ -9,10 +9,10 @@ import (
 	"strings"
 	"time"
 
-	"github.com/ratelimit/ratelimit/internal/command"
 	"github.com/ratelimit/ratelimit/pkg/api"
 	"github.com/ratelimit/ratelimit/pkg/client"
 	"github.com/ratelimit/ratelimit/pkg/limiter"
+	"github.com/ratelimit/ratelimit/pkg/money"
 )
 
 // patient is an entity that is denied, or not limited.
@@ -114,7 +114,7 @@ func (p *patient) limits(ctx context.Context, _ []api.Name) error {
 	}
 	var limited, unlimited []string
 	for _, l := range list.Items {
-		text := fmt.Sprintf("%s %s, %s", l.Name, command.Amounts(l.Name, l.Limit.String()), l.Source)
+		text := fmt.Sprintf("%s %s, %s", l.Name, money.Amounts(l.Name, l.Limit.String()), l.Source)
 		if l.Limit.Rate == "unlimited" {
 			unlimited = append(unlimited, text)
 		} else {
@@ -175,7 +175,7 @@ func (p *patient) bucket(section string, b *api.Bucket) {
 			p.d.well(section, fmt.Sprintf("entity %s for resource %s: a rule in shadow mode would deny by %s %s", b.Entity, b.Resource, l.Name, l.Limit), "")
 			continue
 		}
-		p.d.wrong(section, fmt.Sprintf("entity %s for resource %s: limit %s %s is used up, %s left", b.Entity, b.Resource, l.Name, command.Amounts(l.Name, l.Limit.String()), l.Available), next)
+		p.d.wrong(section, fmt.Sprintf("entity %s for resource %s: limit %s %s is used up, %s left", b.Entity, b.Resource, l.Name, money.Amounts(l.Name, l.Limit.String()), money.Amounts(l.Name, l.Available.String())), next)
 	}
 	if !used {
 		p.d.well(section, fmt.Sprintf("entity %s for resource %s has tokens of each limit", b.Entity, b.Resource), "")
@@ -204,7 +204,7 @@ func (p *patient) budget(u *api.Usage) {
 		budget := u.Budget[limit]
 		if used := u.Used[limit]; budget > 0 && int64(used)/limiter.Milli >= budget {
 			p.d.wrong(api.SectionBudget, fmt.Sprintf("entity %s for resource %s used %s of its budget of %s for this %s, limit %s", u.Entity, u.Resource,
-				command.Amounts(limit, used.String()), command.Amounts(limit, strconv.FormatInt(budget, 10)), u.Window, limit), "ratelimit disable entity "+u.Entity.String()+", or a greater budget")
+				money.Amounts(limit, used.String()), money.Amounts(limit, strconv.FormatInt(budget, 10)), u.Window, limit), "ratelimit disable entity "+u.Entity.String()+", or a greater budget")
 		}
 	}
 }

@@ -11,6 +11,7 @@ import (
 
 	"github.com/ratelimit/ratelimit/internal/command"
 	"github.com/ratelimit/ratelimit/pkg/api"
+	"github.com/ratelimit/ratelimit/pkg/money"
 )
 
 func effectiveName(l api.EffectiveLimit) string { return l.Name }
@@ -34,7 +35,7 @@ func effectiveLines(e *api.Effective, changed bool) string {
 	text := func(all []api.EffectiveLimit) map[string]string {
 		out := make(map[string]string, len(all))
 		for _, l := range all {
-			out[l.Name] = command.Amounts(l.Name, l.Limit.String()) + ", " + l.Source
+			out[l.Name] = money.Amounts(l.Name, l.Limit.String()) + ", " + l.Source
 		}
 		return out
 	}

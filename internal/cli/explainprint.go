@@ -9,9 +9,9 @@ import (
 	"text/tabwriter"
 	"time"
 
-	"github.com/ratelimit/ratelimit/internal/command"
 	"github.com/ratelimit/ratelimit/pkg/admin"
 	"github.com/ratelimit/ratelimit/pkg/limiter"
+	"github.com/ratelimit/ratelimit/pkg/money"
 )
 
 // Printer writes explanations for people.
@@ -227,7 +227,7 @@ func (p Printer) writeLimits(tw *strings.Builder, title string, limits []admin.L
 			from = "plan " + l.Plan
 		}
 		fmt.Fprintf(tw, "%s%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%t", strings.Repeat("^ ", l.Level), l.Entity, l.Resource, l.Name,
-			command.Amounts(l.Name, l.Rate), from, l.Action, command.Amounts(l.Name, l.Amount), command.Amounts(l.Name, l.Available), l.Enough)
+			money.Amounts(l.Name, l.Rate), from, l.Action, money.Amounts(l.Name, l.Amount), money.Amounts(l.Name, l.Available), l.Enough)
 		if sharded {
 			fmt.Fprintf(tw, "\t%s", shardsText(l.Shards))
 		}

@@ -9,11 +9,11 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/ratelimit/ratelimit/internal/command"
 	"github.com/ratelimit/ratelimit/pkg/api"
 	"github.com/ratelimit/ratelimit/pkg/client"
 	"github.com/ratelimit/ratelimit/pkg/descriptor"
 	"github.com/ratelimit/ratelimit/pkg/limiter"
+	"github.com/ratelimit/ratelimit/pkg/money"
 )
 
 // ruleLimits says which rules have limits of their own that come before those of an entity, under the names
@@ -34,7 +34,7 @@ func ruleLimits(ctx context.Context, n *client.Namespace, of client.LimitsOf, co
 		var limits []string
 		for _, name := range slices.Sorted(maps.Keys(l.Limits)) {
 			if counts(name) {
-				limits = append(limits, name+" "+command.Amounts(name, l.Limits[name].String()))
+				limits = append(limits, name+" "+money.Amounts(name, l.Limits[name].String()))
 			}
 		}
 		if len(limits) > 0 {

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"errors"
 	"maps"
 	"slices"
@@ -42,6 +43,16 @@ func (f *usageFlags) of() (of client.UsageOf, err error) {
 
 func (r usageRow) limitName() string { return r.Limit }
 
+// hasBudget reports whether there is a budget. It may be one of nothing.
+func (r usageRow) hasBudget() bool { return r.Budget > 0 || r.From != "" }
+
+func (r usageRow) budget() string {
+	if !r.hasBudget() {
+		return "-"
+	}
+	return strconv.FormatInt(r.Budget, 10)
+}
+
 // usageColumns returns the columns of rows. Budgets have two where a row has one.
 func usageColumns(rows []usageRow) []command.Column[usageRow] {
 	columns := []command.Column[usageRow]{
@@ -53,9 +64,10 @@ func usageColumns(rows []usageRow) []command.Column[usageRow] {
 		{Title: "EVENTS", Amount: true, Wide: true, Value: func(r usageRow) string { return orNone(r.Events) }},
 		{Title: "USED", Limit: usageRow.limitName, Value: func(r usageRow) string { return r.Amount.String() }},
 	}
-	if slices.ContainsFunc(rows, func(r usageRow) bool { return r.Budget > 0 }) {
+	if slices.ContainsFunc(rows, usageRow.hasBudget) {
 		columns = append(columns,
-			command.Column[usageRow]{Title: "BUDGET", Limit: usageRow.limitName, Value: func(r usageRow) string { return orNone(r.Budget) }},
+			command.Column[usageRow]{Title: "BUDGET", Limit: usageRow.limitName, Value: usageRow.budget},
+			command.Column[usageRow]{Title: "FROM", Value: func(r usageRow) string { return cmp.Or(r.From, "-") }},
 			command.Column[usageRow]{Title: "%", Value: func(r usageRow) string { return percentOf(r.Amount, r.Budget) }},
 		)
 	}
@@ -95,7 +107,7 @@ func listUsage(o *operator) *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "usage", Short: "List consumption by hour, day or month", Args: command.NoArgs,
 		Long: `list usage shows the consumption of entities, net of refunds, by hour, day or month,
-and the budget that is in force now. A bar compares the use with the budget, or without one with
+and the budget that is in force now: the quota that decides, or else the budget of events. A bar compares the use with the budget, or without one with
 the greatest use of the limit in the list; its title says which. -o csv writes every page as
 it comes and reports progress; an export that was cut off goes on with --after.`,
 		Example: `  ratelimit list usage --entity key/k-123 --window day --from 2026-11

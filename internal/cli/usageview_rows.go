@@ -17,7 +17,8 @@ type usageRow struct {
 
 	Limit  string
 	Amount api.Tokens
-	Budget int64  // tokens that the limit's budget has; 0 = it has none
+	Budget int64  // tokens that the limit's budget has
+	From   string // place of the budget; "" = there is none, or the service does not say
 	Bar    string // as long as Amount, next to the budget, else to the greatest use of the limit in the list
 }
 
@@ -27,7 +28,7 @@ func usageRows(all []api.Usage, width int) []usageRow {
 	var rows []usageRow
 	for _, u := range all {
 		for _, limit := range slices.Sorted(maps.Keys(u.Used)) {
-			rows = append(rows, usageRow{Usage: u, Limit: limit, Amount: u.Used[limit], Budget: u.Budget[limit]})
+			rows = append(rows, usageRow{Usage: u, Limit: limit, Amount: u.Used[limit], Budget: u.Budget[limit], From: u.BudgetFrom[limit]})
 		}
 	}
 	slices.SortStableFunc(rows, func(a, b usageRow) int { return cmp.Or(a.series(b), a.Start.Compare(b.Start)) })

@@ -14,6 +14,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/ratelimit/ratelimit/pkg/api"
+	"github.com/ratelimit/ratelimit/pkg/money"
 )
 
 func usage(entity api.Name, hour int, used map[string]api.Tokens) api.Usage {
@@ -63,13 +64,18 @@ func TestRowsAreBySeriesAndTime(t *testing.T) {
 // A budget stands beside the use, with the part that is used.
 func TestBudgetsStandBesideUse(t *testing.T) {
 	with, without := usage("a", 1, map[string]api.Tokens{"usd": 12_999, "rpm": 1000}), usage("b", 1, map[string]api.Tokens{"usd": 1000})
-	with.Budget = map[string]int64{"usd": 13}
-	for i, want := range []string{"rpm 1 - -", "usd 12.999 13 99", "usd 1 - -"} {
+	with.Budget, with.BudgetFrom = map[string]int64{"usd": 13, "tpm": 0}, map[string]string{"usd": "entity (stored)", "tpm": "system (file)"}
+	with.Used["tpm"] = 1000
+	for i, want := range []string{"rpm 1 - - -", "tpm 1 0 system (file) -", "usd 0.000012999 USD 0.000013 USD entity (stored) 99", "usd 0.000001 USD - - -"} {
 		rows := usageRows([]api.Usage{with, without}, 10)
 		var cells []string
 		for _, c := range usageColumns(rows) {
-			if slices.Contains([]string{"LIMIT", "USED", "BUDGET", "%"}, c.Title) {
-				cells = append(cells, c.Value(rows[i]))
+			if slices.Contains([]string{"LIMIT", "USED", "BUDGET", "FROM", "%"}, c.Title) {
+				cell := c.Value(rows[i])
+				if c.Limit != nil {
+					cell = money.Amounts(c.Limit(rows[i]), cell)
+				}
+				cells = append(cells, cell)
 			}
 		}
 		if got := strings.Join(cells, " "); got != want {

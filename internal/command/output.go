@@ -43,51 +43,8 @@ type Column[V any] struct {
 	Value  func(V) string
 	Wide   bool // only with -o wide
 	Amount bool // the digits of its numbers are grouped
-	// Limit is the name of the limit of which the numbers are amounts, see [Amounts]; nil = they are of none.
+	// Limit is the name of the limit of which the numbers are amounts, see [money.Amounts]; nil = they are of none.
 	Limit func(V) string
-}
-
-// minGrouped is the fewest digits that are grouped.
-const minGrouped = 5
-
-// Amounts writes the text of a limit, or an amount of it, as people read it: digits in groups of three, as in
-// 2_000_000/month, and dollars for a limit of money. The configuration and the commands read it so.
-func Amounts(limit, text string) string {
-	if !money.Is(limit) || strings.Contains(text, " in flight ") {
-		return grouped(text)
-	}
-	words := strings.Split(text, " ")
-	for i, word := range words {
-		amount, rest, rate := strings.Cut(word, "/")
-		if i > 0 && words[i-1] == "from" { // a day
-			continue
-		}
-		if words[i] = grouped(money.Text(amount)); rate {
-			words[i] += "/" + rest
-		}
-	}
-	return strings.Join(words, " ")
-}
-
-// grouped groups the digits at the begin of each word by threes.
-func grouped(text string) string {
-	words := strings.Split(text, " ")
-	for i, word := range words {
-		sign, word := word[:len(word)-len(strings.TrimPrefix(word, "-"))], strings.TrimPrefix(word, "-")
-		digits := len(word) - len(strings.TrimLeft(word, "0123456789"))
-		if digits < minGrouped {
-			continue
-		}
-		var out strings.Builder
-		for k, digit := range word[:digits] {
-			if k > 0 && (digits-k)%3 == 0 {
-				out.WriteByte('_')
-			}
-			out.WriteRune(digit)
-		}
-		words[i] = sign + out.String() + word[digits:]
-	}
-	return strings.Join(words, " ")
 }
 
 // WriteOne writes one value in a form of output.
@@ -123,9 +80,9 @@ func WriteTable[V any](w io.Writer, wide bool, columns []Column[V], rows []V) er
 			cell := c.Value(row)
 			switch {
 			case c.Limit != nil:
-				cell = Amounts(c.Limit(row), cell)
+				cell = money.Amounts(c.Limit(row), cell)
 			case c.Amount:
-				cell = grouped(cell)
+				cell = money.Grouped(cell)
 			}
 			cells = append(cells, cell)
 		}
@@ -136,6 +93,11 @@ func WriteTable[V any](w io.Writer, wide bool, columns []Column[V], rows []V) er
 
 // WriteYAML writes a value with the members of its JSON, in the same order.
 func WriteYAML(w io.Writer, v any) error {
+	return WriteYAMLAs(w, v, func(*yaml.Node) {})
+}
+
+// WriteYAMLAs is WriteYAML of a document that change has changed.
+func WriteYAMLAs(w io.Writer, v any, change func(*yaml.Node)) error {
 	text, err := json.Marshal(v)
 	if err != nil {
 		return err
@@ -145,6 +107,7 @@ func WriteYAML(w io.Writer, v any) error {
 		return err
 	}
 	plain(&node)
+	change(&node)
 	enc := yaml.NewEncoder(w)
 	enc.SetIndent(2)
 	if err := enc.Encode(&node); err != nil {

@@ -13,6 +13,7 @@ import (
 	"github.com/ratelimit/ratelimit/pkg/admin/controlapi"
 	"github.com/ratelimit/ratelimit/pkg/api"
 	"github.com/ratelimit/ratelimit/pkg/limiter"
+	"github.com/ratelimit/ratelimit/pkg/money"
 )
 
 // newFleet returns what tells of this replica, and of the others.
@@ -68,8 +69,12 @@ func (b *budgetEvents) tell(s *backend, e limiter.BudgetEvent) {
 func budgetText(e *limiter.BudgetEvent) string {
 	const most = 64 // bytes of a name
 	name := func(n string) string { return shown(n, most) }
-	return fmt.Sprintf("%s has used %d %% of its budget of %d %s a %s for %s, namespace %s.",
-		name(e.Entity), e.Percent, e.Tokens, name(e.Limit), e.Window, name(e.Resource), name(e.Namespace))
+	of := " "
+	if money.Is(e.Limit) {
+		of = " of "
+	}
+	return fmt.Sprintf("%s has used %d %% of its budget of %s%s%s a %s for %s, namespace %s.",
+		name(e.Entity), e.Percent, money.Amount(e.Limit, e.Tokens), of, name(e.Limit), e.Window, name(e.Resource), name(e.Namespace))
 }
 
 // shown returns the beginning of a name as people read it.

@@ -56,8 +56,8 @@ func (t *Comparison) Compare(ctx context.Context, s *Snapshot, limits iter.Seq[s
 	}
 	of, budgets := limiter.BudgetBucket{Entity: now.Entity, Resource: now.Resource}, t.budgets()
 	for limit := range limits {
-		b, ok := budgets.Of(&of, limit, s.Window, &stored)
-		if !ok {
+		b, from := budgets.Of(&of, limit, s.Window, &stored)
+		if from == limiter.SourceNone {
 			continue
 		}
 		of.Namespace, err = t.name(ctx, s.Bucket.Namespace)

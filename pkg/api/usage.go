@@ -12,9 +12,11 @@ type Usage struct {
 	// Used is by limit, net of refunds; below zero if refunds exceed consumption.
 	Used   map[string]Tokens `json:"used"`
 	Events int64             `json:"events,omitempty"` // number of records of the consumption; absent = not counted
-	// Budget has the tokens of the budget that a limit has for the window, as it is in force now. It is there
-	// where it was asked for.
+	// Budget has the tokens that a limit has for the window, as they are in force now: those of the quota that
+	// decides, or else of the budget. It is there where it was asked for.
 	Budget map[string]int64 `json:"budget,omitempty"`
+	// BudgetFrom has the place of each of them, such as entity (stored).
+	BudgetFrom map[string]string `json:"budget_from,omitempty"`
 }
 
 // Window is the length of the time over which usage is summed, in UTC.

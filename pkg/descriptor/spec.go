@@ -41,29 +41,8 @@ type RuleSpec struct {
 // Denial is the answer of a rule that denies. The zero Denial is that of a limit.
 type Denial struct {
 	Status int    // of HTTP, 400 to 599; 0 = 429
-	Body   string // at most [MaxBody] bytes; "" = that of the domain
+	Body   string // a text as Body.Text; "" = that of the domain
 }
-
-// MaxBody is the greatest length of a body of denials, in bytes.
-const MaxBody = 4096
-
-// Body is the body of denials. The zero Body is none.
-type Body struct {
-	Form BodyForm
-	Text string // of BodyText; at most MaxBody bytes
-	Type string // content type of BodyText; "" = text/plain
-}
-
-// BodyForm is the form of a body.
-type BodyForm uint8
-
-// The forms.
-const (
-	NoBody      BodyForm = iota
-	BodyText             // the text
-	BodyOpenAI           // JSON, as the API of OpenAI answers
-	BodyProblem          // JSON of RFC 9457
-)
 
 // MatchSpec is the pattern of a rule for one key. Exactly one of Value, Values, Regex and CIDR is used:
 // Regex if not empty, else CIDR if not empty, else Values if not empty, else Value.

@@ -178,7 +178,7 @@ func (t *adjustment) settle(b *bucket, booked []limiter.Booking) {
 
 // writeEvent writes the audit event. A store without a file stores none.
 func (t *adjustment) writeEvent(ctx context.Context) error {
-	if t.balances.disk == nil {
+	if t.balances.disk == nil || t.Follows {
 		return nil
 	}
 	return t.balances.catalog.change(ctx, t.Bucket.Namespace, func(c *edit) error {

@@ -185,6 +185,19 @@ func TestThresholdsOfStoredLimits(t *testing.T) {
 	l.compare("with another budget", "b day 21T00 100", "b day 21T00 80", "b day 21T00 95")
 }
 
+// A stored quota that denies in place of a budget of the configuration has the thresholds.
+func TestThresholdsOfStoredQuotas(t *testing.T) {
+	l := newBudgetNode(t, map[limiter.Ref]limiter.Budget{limiter.SystemLimitsRef(): {Limit: "l", Window: limiter.UsageDay, Tokens: 1000}})
+	limits := limitsOf(t, limiter.PerDay("l", 10_000))
+	l.take(true, opOf("a", limits, 40))
+	l.take(true, opOf("b", limits, 40))
+	quota := limiter.Record{Limits: limitsOf(t, limiter.Quota("l.day", 50, limiter.Calendar{Unit: limiter.CalendarDay}))}
+	l.written("a quota", func() error {
+		return l.store.PutLimits(t.Context(), opOf("a", limits, 0).Bucket.Namespace, limiter.EntityLimitsRef("a", limiter.DefaultResource), quota)
+	})
+	l.compare("with a stored quota", "a day 21T00 80")
+}
+
 // A running store reports by itself, and stops with its context. Without a file there is no usage.
 func TestWatchBudgets(t *testing.T) {
 	set := budgetsAt(t, map[limiter.Ref]limiter.Budget{limiter.SystemLimitsRef(): {Limit: "l", Window: limiter.UsageMonth, Tokens: 10}})

@@ -10,7 +10,7 @@ import (
 // no budgets.
 type inForce struct {
 	set     *limiter.BudgetSet                      // of the configuration
-	stored  map[recordID]limiter.StoredBudgetLimits // limits that replace configured ones, or have budgets
+	stored  map[recordID]limiter.StoredBudgetLimits // limits that replace configured ones, or have or are budgets
 	limits  map[string]bool
 	windows []limiter.UsageWindow // in order
 }
@@ -27,7 +27,7 @@ func newInForce(given *limiter.BudgetSet, records *recordSet) *inForce {
 	records.mu.RLock()
 	defer records.mu.RUnlock()
 	for k, r := range records.records {
-		if r.Limits.Len() > 0 && (r.Budgets != nil || given.At(k.Ref) != nil) {
+		if r.Limits.Len() > 0 && (r.Budgets != nil || given.At(k.Ref) != nil || r.Limits.Beside()) {
 			f.stored[recordID{Namespace: limiter.ShortName(k.Namespace), Ref: shortRef(k.Ref)}] = limiter.StoredBudgetLimits{Limits: r.Limits, Budgets: r.Budgets}
 			f.add(r.Budgets)
 		}
@@ -68,8 +68,8 @@ func (f *inForce) of(c *counted) (limiter.BudgetBucket, limiter.Budget, bool) {
 		}
 	}
 	of := c.bucket()
-	b, ok := f.set.Of(&of, c.limit, c.window, &stored)
-	return of, b, ok
+	b, from := f.set.Of(&of, c.limit, c.window, &stored)
+	return of, b, from != limiter.SourceNone
 }
 
 // counted identifies usage of a limit in a window that is in no row.

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/ratelimit/ratelimit/pkg/money"
 	"github.com/ratelimit/ratelimit/pkg/tokenbucket"
 )
 
@@ -85,6 +86,8 @@ type Adjustment struct {
 	Excess Excess // of AdjustTopUp alone
 	Once   string // one adjustment with this Once is made in a day
 	DryRun bool
+	// Follows says that it is a part of an act of which another adjustment has the audit event: it has none.
+	Follows bool
 	// Limits are those in force, where the caller knows them; nil = those of the bucket. The bucket may be
 	// under the older ones of its last request.
 	Limits *Limits
@@ -98,7 +101,7 @@ func (a *Adjustment) Target(l Limit) (int64, error) {
 		inForce = a.Limits.At(i)
 	}
 	if a.Tokens > inForce.Capacity*Milli {
-		return 0, fmt.Errorf("%w: limit %s holds at most %d tokens; a top-up can have more", ErrInvalid, a.Bucket.Shown(l.Name), inForce.Capacity)
+		return 0, fmt.Errorf("%w: limit %s holds at most %s; a top-up can have more", ErrInvalid, a.Bucket.Shown(l.Name), counted(l.Name, inForce.Capacity*Milli))
 	}
 	return a.Tokens + (l.Capacity-inForce.Capacity)*Milli, nil
 }
@@ -113,7 +116,7 @@ func (a *Adjustment) Raised(l Limit, p tokenbucket.Params, b tokenbucket.Bucket,
 	case b.Carried > 0:
 		return b, fmt.Errorf("%w: limit %s was lowered while it was in use, and cannot have tokens above its capacity before refill has made up for that use", ErrInvalid, a.Bucket.Shown(l.Name))
 	default:
-		return b, fmt.Errorf("%w: limit %s would have more than %d tokens", ErrInvalid, a.Bucket.Shown(l.Name), int64(tokenbucket.MaxAmount/Milli))
+		return b, fmt.Errorf("%w: limit %s would have more than %s", ErrInvalid, a.Bucket.Shown(l.Name), counted(l.Name, tokenbucket.MaxAmount))
 	}
 }
 
@@ -168,7 +171,7 @@ func (a Adjustment) Check() error {
 	case a.Kind == AdjustReset && a.Tokens != 0:
 		return fmt.Errorf("%w: a reset takes no amount", ErrInvalid)
 	case a.Tokens < 0 || a.Tokens > tokenbucket.MaxAmount:
-		return fmt.Errorf("%w: the amount is %s tokens; it must be 0 to %d", ErrInvalid, tokensText(a.Tokens), int64(tokenbucket.MaxAmount/tokenbucket.Milli))
+		return fmt.Errorf("%w: the amount is %s; it must be 0 to %s", ErrInvalid, counted(a.Limit, a.Tokens), counted(a.Limit, tokenbucket.MaxAmount))
 	case len(a.Once) > MaxOnce:
 		return fmt.Errorf("%w: the text of once has %d bytes; it must have at most %d", ErrInvalid, len(a.Once), MaxOnce)
 	}
@@ -235,24 +238,31 @@ func (a *Adjustment) Cut(b Booking) int64 {
 // Detail returns the text of the audit event of an adjustment: the limit, the amount, the
 // balances that differ before and after it, as far as they are known, and its Once.
 func (a *Adjustment) Detail(done *Adjusted) string {
-	limit := "every limit"
-	if a.Limit != "" {
-		limit = "limit " + a.Bucket.Shown(a.Limit)
+	limit, shown := "every limit", a.Bucket.Shown
+	if a.Limit != "" { // of two quarters, where it is in flight
+		shown = a.Bucket.withoutQuarter
+		limit = "limit " + shown(a.Limit)
 	}
 	var text strings.Builder
 	text.WriteString(limit)
 	if a.Kind != AdjustReset {
-		text.WriteString(", " + tokensText(a.Tokens) + " tokens")
+		text.WriteString(", " + counted(a.Limit, a.Tokens))
 	}
 	for i, was := range done.Before.Limits {
 		if i < len(done.After.Limits) && done.After.Limits[i].Tokens != was.Tokens {
-			fmt.Fprintf(&text, "; %s from %s to %s", a.Bucket.Shown(was.Limit.Name), tokensText(was.Tokens), tokensText(done.After.Limits[i].Tokens))
+			name := shown(was.Limit.Name)
+			fmt.Fprintf(&text, "; %s from %s to %s", name, money.Amounts(name, tokensText(was.Tokens)), money.Amounts(name, tokensText(done.After.Limits[i].Tokens)))
 		}
 	}
-	if a.Once != "" && (!a.Bucket.Window.InFlight() || !strings.HasPrefix(a.Once, nextOnce)) {
+	if a.Once != "" {
 		fmt.Fprintf(&text, "; once %q", a.Once)
 	}
 	return text.String()
+}
+
+// counted returns an amount of a limit in millitokens as people read it, with its unit.
+func counted(limit string, millitokens int64) string {
+	return money.Counted(limit, tokensText(millitokens))
 }
 
 // tokensText returns millitokens as tokens with up to three decimals.

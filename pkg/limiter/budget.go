@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+
+	"github.com/ratelimit/ratelimit/pkg/money"
 )
 
 // Budget is an amount of tokens of a limit for each window of the calendar. It admits and
@@ -24,7 +26,7 @@ func (b Budget) Check() error {
 		return fmt.Errorf("%w: there is no window %d", ErrInvalid, uint8(b.Window))
 	}
 	if b.Tokens < 1 || b.Tokens > MaxTokens {
-		return fmt.Errorf("%w: the budget of limit %s for each %v is %d; it must be 1 to %d tokens", ErrInvalid, b.Limit, b.Window, b.Tokens, int64(MaxTokens))
+		return fmt.Errorf("%w: the budget of limit %s for each %v is %s; it must be %s", ErrInvalid, b.Limit, b.Window, money.Amount(b.Limit, b.Tokens), money.Bounds(b.Limit, 1, MaxTokens))
 	}
 	return nil
 }
@@ -108,13 +110,13 @@ func (s *Budgets) CheckLimits(limits *Limits) error {
 	return nil
 }
 
-// detail returns the budgets of a limit for people: " budget 2000000/day budget 20000000/month"; ""
+// detail returns the budgets of a limit for people: " budget 2_000_000/day budget 20_000_000/month"; ""
 // = none.
 func (s *Budgets) detail(limit string) string {
 	var text strings.Builder
 	for i := range s.Len() {
 		if b := s.budgets[i]; b.Limit == limit {
-			fmt.Fprintf(&text, " budget %d/%v", b.Tokens, b.Window)
+			fmt.Fprintf(&text, " budget %s/%v", money.Amount(limit, b.Tokens), b.Window)
 		}
 	}
 	return text.String()

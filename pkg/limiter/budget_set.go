@@ -33,6 +33,27 @@ type StoredBudgetLimits struct {
 	Budgets *Budgets // of them
 }
 
+// storedSource returns the source of the limits that are stored at one of the [BudgetPlaces]. That of the file's
+// comes next after it.
+func storedSource(place int) Source {
+	return [...]Source{SourceEntity, SourceEntityDefault, SourceResource, SourceSystem}[place]
+}
+
+// quota returns the tokens of the most specific quota that is the budget of a limit in a window, and its place;
+// [SourceNone] = there is none.
+func (s *StoredBudgets) quota(limit string, w UsageWindow) (int64, Source) {
+	for i, at := range s {
+		n := at.Limits.Find(limit + "." + w.String())
+		if n < 0 {
+			continue
+		}
+		if l := at.Limits.At(n); l.BudgetOf() == limit {
+			return l.Capacity, storedSource(i)
+		}
+	}
+	return 0, SourceNone
+}
+
 // BudgetSet is an immutable set of the budgets of a configuration, by the place of their limits. The
 // entity of a place that ends in '*' is a [Kind]. A nil Set is empty.
 type BudgetSet struct {
@@ -94,25 +115,37 @@ func (s *BudgetSet) All() func(yield func(Ref, *Budgets) bool) {
 	return maps.All(s.at)
 }
 
-// Of returns the budget of a limit of a bucket in a window: that of the most specific of the
-// [BudgetPlaces] that has one. At each place a stored limit replaces that of its name in the configuration,
-// with its budgets. Of sets of.Shared.
-func (s *BudgetSet) Of(of *BudgetBucket, limit string, w UsageWindow, stored *StoredBudgets) (b Budget, ok bool) {
+// Of returns the budget of a limit of a bucket in a window, and its place: the most specific of the
+// [BudgetPlaces] that has one; [SourceNone] = there is none. At each place a stored limit replaces that of its
+// name in the configuration, with its budgets. A stored quota that is this budget, as usd.month is one of usd,
+// has its tokens, unless a less specific place has the quota. Of sets of.Shared.
+func (s *BudgetSet) Of(of *BudgetBucket, limit string, w UsageWindow, stored *StoredBudgets) (Budget, Source) {
+	b, source := s.nearest(of, limit, w, stored)
+	if tokens, by := stored.quota(limit, w); by != SourceNone && by <= source {
+		b.Tokens, source = tokens, by
+	}
+	if b.Tokens == 0 { // nothing can be used
+		return Budget{}, SourceNone
+	}
+	of.Shared = source >= SourceKindConfig
+	return b, source
+}
+
+// nearest is Of without quotas.
+func (s *BudgetSet) nearest(of *BudgetBucket, limit string, w UsageWindow, stored *StoredBudgets) (Budget, Source) {
 	for i, place := range BudgetPlaces(of.Entity, of.Resource) {
 		if place.Kind == RefResourceLimits {
 			if b, ok := s.ofKind(of, limit, w); ok {
-				of.Shared = true
-				return b, true
+				return b, SourceKindConfig
 			}
 		}
-		budgets := stored[i].Budgets
+		budgets, source := stored[i].Budgets, storedSource(i)
 		if stored[i].Limits.Find(limit) < 0 {
-			budgets = s.At(place)
+			budgets, source = s.At(place), source+1 // from the file
 		}
 		if b, ok := budgets.Of(limit, w); ok {
-			of.Shared = place.Entity == ""
-			return b, true
+			return b, source
 		}
 	}
-	return Budget{}, false
+	return Budget{}, SourceNone
 }

@@ -2,6 +2,7 @@ package limiter_test
 
 import (
 	"testing"
+	"time"
 
 	"github.com/ratelimit/ratelimit/pkg/limiter"
 )
@@ -20,7 +21,8 @@ func monthly(t *testing.T, tokens int64) *limiter.Budgets {
 func want(t *testing.T, set *limiter.BudgetSet, stored limiter.StoredBudgets, entity, resource string, tokens int64) {
 	t.Helper()
 	of := limiter.BudgetBucket{Namespace: "n", Entity: entity, Resource: resource}
-	b, ok := set.Of(&of, "tpm", limiter.UsageMonth, &stored)
+	b, from := set.Of(&of, "tpm", limiter.UsageMonth, &stored)
+	ok := from != limiter.SourceNone
 	if own := entity == "e"; ok && of.Shared == own {
 		t.Errorf("%s for %s: shared is %t", entity, resource, of.Shared)
 	}
@@ -55,10 +57,10 @@ func TestTheMostSpecificBudgetHolds(t *testing.T) {
 	if set.Len() != 5 || (*limiter.BudgetSet)(nil).Len() != 0 {
 		t.Errorf("%d budgets", set.Len())
 	}
-	if _, ok := set.Of(&limiter.BudgetBucket{Namespace: "n", Entity: "e", Resource: "r"}, "tpm", limiter.UsageDay, &none); ok {
+	if _, from := set.Of(&limiter.BudgetBucket{Namespace: "n", Entity: "e", Resource: "r"}, "tpm", limiter.UsageDay, &none); from != limiter.SourceNone {
 		t.Error("there is a budget for the day")
 	}
-	if _, ok := set.Of(&limiter.BudgetBucket{Namespace: "n", Entity: "e", Resource: "r"}, "rpm", limiter.UsageMonth, &none); ok {
+	if _, from := set.Of(&limiter.BudgetBucket{Namespace: "n", Entity: "e", Resource: "r"}, "rpm", limiter.UsageMonth, &none); from != limiter.SourceNone {
 		t.Error("there is a budget of another limit")
 	}
 }
@@ -85,4 +87,40 @@ func TestStoredBudgetsReplaceThoseOfTheConfiguration(t *testing.T) {
 	want(t, set, own, "x", "r", 5)
 	want(t, set, own, "e", "r", 4)
 	want(t, nil, system, "x", "y", 100)
+}
+
+// A stored quota takes the place of the budget whose name it has, where it decides: at its place and at those that
+// are less specific. It makes no budget where there is none.
+func TestStoredQuotasAreBudgets(t *testing.T) {
+	month := limiter.Calendar{Unit: limiter.CalendarMonth}
+	set1 := limiter.NewBudgetSet(map[limiter.Ref]*limiter.Budgets{
+		limiter.SystemLimitsRef():                             monthly(t, 100),
+		limiter.EntityLimitsRef("e", limiter.DefaultResource): monthly(t, 40),
+	})
+	fifty, nothing := set(t, limiter.Quota("tpm.month", 50, month)), set(t, limiter.Limit{Name: "tpm.month", RefillPeriod: 24 * time.Hour})
+	byDay := set(t, limiter.Quota("tpm.month", 50, limiter.Calendar{Unit: limiter.CalendarDay}))
+	for _, tt := range []struct {
+		name   string
+		set    *limiter.BudgetSet
+		entity string
+		stored limiter.StoredBudgets
+		tokens int64
+		from   limiter.Source
+	}{
+		{"none", set1, "x", limiter.StoredBudgets{}, 100, limiter.SourceSystemConfig},
+		{"of the entity", set1, "x", limiter.StoredBudgets{1: {Limits: fifty}}, 50, limiter.SourceEntityDefault},
+		{"of the entity, in place of its budget", set1, "e", limiter.StoredBudgets{1: {Limits: fifty}}, 50, limiter.SourceEntityDefault},
+		{"of the entity for the resource", set1, "e", limiter.StoredBudgets{0: {Limits: fifty}}, 50, limiter.SourceEntity},
+		{"of the system", set1, "x", limiter.StoredBudgets{3: {Limits: fifty}}, 50, limiter.SourceSystem},
+		{"of the system, with a budget of the entity", set1, "e", limiter.StoredBudgets{3: {Limits: fifty}}, 40, limiter.SourceEntityDefaultConfig},
+		{"of another unit", set1, "x", limiter.StoredBudgets{1: {Limits: byDay}}, 100, limiter.SourceSystemConfig},
+		{"of nothing", set1, "x", limiter.StoredBudgets{1: {Limits: nothing}}, 0, limiter.SourceNone},
+		{"without a budget", nil, "x", limiter.StoredBudgets{1: {Limits: fifty}}, 0, limiter.SourceNone},
+	} {
+		of := limiter.BudgetBucket{Namespace: "n", Entity: tt.entity, Resource: "r"}
+		b, from := tt.set.Of(&of, "tpm", limiter.UsageMonth, &tt.stored)
+		if b.Tokens != tt.tokens || from != tt.from || of.Shared != (from >= limiter.SourceKindConfig) {
+			t.Errorf("%s: %d of %v, shared %t; want %d of %v", tt.name, b.Tokens, from, of.Shared, tt.tokens, tt.from)
+		}
+	}
 }

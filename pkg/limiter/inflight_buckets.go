@@ -12,8 +12,8 @@ import (
 
 // PresentBuckets returns the buckets of a store as people mean them: a limit in flight has its own name and the balance of
 // the present quarter, and an adjustment of it is made in the present quarter and in the next one. Other buckets are
-// as in the store. Lists leave out the windows of limits in flight before and after the present one: pages may be
-// shorter than asked for. It is nil for nil.
+// as in the store. The adjustment of both quarters has one audit event. Lists leave out the windows of limits in
+// flight before and after the present one: pages may be shorter than asked for. It is nil for nil.
 func PresentBuckets(of Buckets) Buckets {
 	if of == nil {
 		return nil
@@ -59,16 +59,12 @@ func (p presentBuckets) AdjustBucket(ctx context.Context, now time.Time, a Adjus
 		first := *done.First
 		first.Booked = slices.Clone(first.Booked[:min(len(first.Booked), 1)])
 		for i := range first.Booked {
-			name := first.Booked[i].Limit
-			first.Booked[i].Limit = name[:max(strings.LastIndex(name, quarterDot), 0)]
+			first.Booked[i].Limit = a.Bucket.withoutQuarter(first.Booked[i].Limit)
 		}
 		done.First = &first
 	}
 	return done, nil
 }
-
-// nextOnce begins the Once of an adjustment of the next quarter.
-const nextOnce = "next quarter "
 
 // Shown returns a limit of the bucket as people know it: slots, quarter 2 of 4, for slots.2 of a limit in flight.
 func (k BucketKey) Shown(limit string) string {
@@ -77,6 +73,14 @@ func (k BucketKey) Shown(limit string) string {
 		return limit
 	}
 	return fmt.Sprintf("%s, quarter %s of %d", limit[:i], limit[i+1:], quarters)
+}
+
+// withoutQuarter returns a limit of the bucket by the name of the limit in flight that it is a quarter of.
+func (k BucketKey) withoutQuarter(limit string) string {
+	if i := strings.LastIndex(limit, quarterDot); i > 0 && k.Window.InFlight() {
+		return limit[:i]
+	}
+	return limit
 }
 
 // named has an adjustment name the limit of its bucket, unless it is a reset of all.
@@ -100,8 +104,9 @@ func (p presentBuckets) named(ctx context.Context, now time.Time, a Adjustment) 
 func (a Adjustment) quarters(now time.Time) (present, next Adjustment) {
 	a.Limits = a.Limits.inBucket()
 	next = a
+	next.Follows = true
 	if a.Once != "" { // one of its own, of bounded length
-		next.Once = fmt.Sprintf("%s%x", nextOnce, sha256.Sum256([]byte(a.Once)))
+		next.Once = fmt.Sprintf("next quarter %x", sha256.Sum256([]byte(a.Once)))
 	}
 	quarter := a.Bucket.Window.quarter(now)
 	if a.Limit == "" || quarter == quarters-1 {

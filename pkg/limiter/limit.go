@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/ratelimit/ratelimit/pkg/money"
 	"github.com/ratelimit/ratelimit/pkg/tokenbucket"
 )
 
@@ -161,10 +162,10 @@ func (l Limit) Validate() error {
 		return l.validateWindowed()
 	}
 	if l.Capacity < min(l.RefillAmount, 1) || l.Capacity > MaxTokens {
-		return fmt.Errorf("%w: capacity of limit %s is %d; it must be 1 to %d tokens", ErrInvalid, l.Name, l.Capacity, int64(MaxTokens))
+		return fmt.Errorf("%w: capacity of limit %s is %s; it must be %s", ErrInvalid, l.Name, money.Amount(l.Name, l.Capacity), money.Bounds(l.Name, 1, MaxTokens))
 	}
 	if l.RefillAmount < 0 || l.RefillAmount > MaxTokens {
-		return fmt.Errorf("%w: refill of limit %s is %d; it must be 0 to %d tokens", ErrInvalid, l.Name, l.RefillAmount, int64(MaxTokens))
+		return fmt.Errorf("%w: refill of limit %s is %s; it must be %s", ErrInvalid, l.Name, money.Amount(l.Name, l.RefillAmount), money.Bounds(l.Name, 0, MaxTokens))
 	}
 	if l.RefillPeriod%time.Millisecond != 0 {
 		return fmt.Errorf("%w: period of limit %s is %v; it must be whole milliseconds", ErrInvalid, l.Name, l.RefillPeriod)
@@ -176,7 +177,7 @@ func (l Limit) Validate() error {
 		return fmt.Errorf("%w: limit %s has a rate of 0, and cannot have max_debt: nothing can be charged to it", ErrInvalid, l.Name)
 	}
 	if l.MaxDebt < NoDebt || l.MaxDebt > MaxTokens {
-		return fmt.Errorf("%w: max_debt of limit %s is %d; it must be 0 to %d tokens", ErrInvalid, l.Name, l.MaxDebt, int64(MaxTokens))
+		return fmt.Errorf("%w: max_debt of limit %s is %s; it must be %s", ErrInvalid, l.Name, money.Amount(l.Name, l.MaxDebt), money.Bounds(l.Name, 0, MaxTokens))
 	}
 	return nil
 }
@@ -192,7 +193,7 @@ func (l Limit) validateWindowed() error {
 	}
 	switch {
 	case l.Capacity < 1 || l.Capacity > MaxTokens:
-		return fmt.Errorf("%w: %s of limit %s is %d; it must be 1 to %d tokens", ErrInvalid, what, l.Name, l.Capacity, int64(MaxTokens))
+		return fmt.Errorf("%w: %s of limit %s is %s; it must be %s", ErrInvalid, what, l.Name, money.Amount(l.Name, l.Capacity), money.Bounds(l.Name, 1, MaxTokens))
 	case l.RefillAmount != 0 || l.RefillPeriod != 0:
 		return fmt.Errorf("%w: limit %s has %s and cannot have a refill", ErrInvalid, l.Name, what)
 	case l.IsInFlight() && len(l.Name) > MaxLimitName-len(quarterDot)-1:
@@ -200,7 +201,7 @@ func (l Limit) validateWindowed() error {
 	case l.IsInFlight() && l.MaxDebt != 0:
 		return fmt.Errorf("%w: limit %s has in_flight and cannot have max_debt: a request that ended has no debt", ErrInvalid, l.Name)
 	case l.MaxDebt < NoDebt || l.MaxDebt > MaxTokens:
-		return fmt.Errorf("%w: max_debt of limit %s is %d; it must be 0 to %d tokens", ErrInvalid, l.Name, l.MaxDebt, int64(MaxTokens))
+		return fmt.Errorf("%w: max_debt of limit %s is %s; it must be %s", ErrInvalid, l.Name, money.Amount(l.Name, l.MaxDebt), money.Bounds(l.Name, 0, MaxTokens))
 	}
 	return nil
 }
@@ -266,6 +267,9 @@ func (l Limit) String() string {
 	}
 	return s
 }
+
+// Text is [Limit.String] as people read it, with dollars and groups of digits, see [money.Amounts].
+func (l Limit) Text() string { return money.Amounts(l.Name, l.String()) }
 
 func periodString(d time.Duration) string {
 	for name, period := range map[string]time.Duration{
@@ -335,6 +339,10 @@ func hashLimits(limits []Limit) uint64 {
 	}
 	return binary.BigEndian.Uint64(h.Sum(nil))
 }
+
+// Beside reports whether some are asked beside a limit of another name: a quota that is its budget, or one that is
+// tried.
+func (s *Limits) Beside() bool { return s != nil && s.beside }
 
 // Len returns the number of limits.
 func (s *Limits) Len() int {

@@ -49,7 +49,7 @@ func (p *places) addStored(r *Record, source Source) {
 // besides reports whether a place may have a limit that is asked beside one of another name: a budget, or one
 // that is tried.
 func (p *places) besides() bool {
-	return slices.ContainsFunc(p.all[:p.n], func(at place) bool { return at.limits.beside })
+	return slices.ContainsFunc(p.all[:p.n], func(at place) bool { return at.limits.Beside() })
 }
 
 // addEntityResource adds the limits of a level's entity for its resource. r are the level's records.

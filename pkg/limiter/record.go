@@ -81,7 +81,7 @@ func (r Record) Detail() string {
 	}
 	for i := range r.Limits.Len() {
 		l := r.Limits.At(i)
-		parts = append(parts, l.Name+" "+l.String()+r.Budgets.detail(l.Name))
+		parts = append(parts, l.Name+" "+l.Text()+r.Budgets.detail(l.Name))
 	}
 	if r.Alone {
 		parts = append(parts, "alone")

@@ -62,7 +62,7 @@ func (r *refusal) appendBody(b []byte, on *OpenAIHeaders) []byte {
 	b, mark := begin(b, responseBody)
 	switch r.body.Form {
 	case descriptor.BodyText:
-		b = append(b, r.body.Text...)
+		b = r.appendText(b)
 	case descriptor.BodyOpenAI:
 		b = r.appendOpenAI(b, on)
 	case descriptor.BodyProblem:
@@ -70,6 +70,43 @@ func (r *refusal) appendBody(b []byte, on *OpenAIHeaders) []byte {
 	case descriptor.NoBody:
 	}
 	return end(b, mark)
+}
+
+// appendText appends a text of one's own. No value of a placeholder needs escaping in JSON, see appendReason.
+func (r *refusal) appendText(b []byte) []byte {
+	for part, placeholder := range descriptor.BodyParts(r.body.Text) {
+		if placeholder {
+			b = r.appendValue(b, part)
+		} else {
+			b = append(b, part...)
+		}
+	}
+	return b
+}
+
+// appendValue appends the value of a placeholder.
+func (r *refusal) appendValue(b []byte, placeholder string) []byte {
+	switch placeholder {
+	case descriptor.BodyMessage:
+		return r.appendReason(b)
+	case descriptor.BodyReason:
+		return append(b, r.reason...)
+	case descriptor.BodyRetryAfter:
+		return strconv.AppendInt(b, r.seconds, 10)
+	case descriptor.BodyStatus:
+		return strconv.AppendInt(b, int64(r.status), 10)
+	case descriptor.BodyRemaining:
+		left := int64(0)
+		if r.limit != nil {
+			left = remaining(r.limit)
+		}
+		return strconv.AppendInt(b, left, 10)
+	case descriptor.BodyLimit:
+		if r.limit != nil {
+			return appendToken(b, r.limit.Limit.Name)
+		}
+	}
+	return b
 }
 
 // appendOpenAI appends the object that the API of OpenAI answers with status 429. A quota by the calendar

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/ratelimit/ratelimit/pkg/api"
+	"github.com/ratelimit/ratelimit/pkg/money"
 )
 
 // Diff writes the members that a change alters, one a line: - before, + after.
@@ -46,7 +47,7 @@ func members(content any) (map[string]string, error) {
 	switch v := content.(type) {
 	case api.Limits:
 		for name, l := range v.Limits {
-			out["limits."+name] = l.String()
+			out["limits."+name] = money.Amounts(name, l.String())
 		}
 		if v.Inherit != nil {
 			out["inherit"] = strconv.FormatBool(*v.Inherit)

@@ -176,7 +176,7 @@ func TestMistakes(t *testing.T) {
 		"cases: [{name: a, steps: [{call: shop ada, expect: allowed}]}]":                                   `"ada" is not an entry: write KEY=VALUE`,
 		"cases: [{name: a, steps: [{call: shop user=ada, expect: allowd}]}]":                               `did you mean "allowed"?`,
 		"cases: [{name: a, steps: [{call: shop user=ada, expect: {answer: allowed, limit: rpm}}]}]":        "are of a denial",
-		"cases: [{name: a, steps: [{call: shop user=ada, repeat: 0, expect: allowed}]}]":                   "must be a whole number, 1 to 1000000",
+		"cases: [{name: a, steps: [{call: shop user=ada, repeat: 0, expect: allowed}]}]":                   "must be a whole number, 1 to 1_000_000",
 		"cases: [{name: a, steps: [{advance: -1s}]}]":                                                      "must be 1ms to",
 		"cases: [{name: a, steps: [{call: {domain: shop}, expect: allowed}]}]":                             "no descriptors",
 		"cases: [{name: a, steps: [{call: {domain: shop, descriptors: [{entry: []}]}, expect: allowed}]}]": `unknown field "entry"`,

@@ -9,6 +9,7 @@ import (
 
 	"github.com/ratelimit/ratelimit/pkg/api"
 	"github.com/ratelimit/ratelimit/pkg/limiter"
+	"github.com/ratelimit/ratelimit/pkg/money"
 )
 
 // verb is a change of balances.
@@ -156,7 +157,9 @@ func errUnfit(a *limiter.Adjustment, done *limiter.Adjusted) error {
 	ways := fmt.Sprintf("with %q the member excess books all, above the capacity", string(api.Beyond))
 	for i, b := range booked {
 		of := done.Before.Limits[slices.IndexFunc(done.Before.Limits, func(l limiter.LimitState) bool { return l.Limit.Name == b.Limit })]
-		texts = append(texts, fmt.Sprintf("%s of %s tokens fit, limit %s has %s of %d", b.Tokens, b.Tokens+booked[i].Cut, b.Limit, api.Tokens(of.Tokens), of.Limit.Capacity))
+		text := func(n api.Tokens) string { return money.Amounts(b.Limit, n.String()) }
+		texts = append(texts, fmt.Sprintf("%s of %s fit, limit %s has %s of %s", text(b.Tokens), money.Counted(b.Limit, (b.Tokens+booked[i].Cut).String()),
+			b.Limit, text(api.Tokens(of.Tokens)), money.Amount(b.Limit, of.Limit.Capacity)))
 		if b.Tokens > 0 && a.Excess == limiter.ExcessRefused {
 			ways = fmt.Sprintf("with %q the member excess books what fits, with %q all, above the capacity", string(api.UpToCapacity), string(api.Beyond))
 		}

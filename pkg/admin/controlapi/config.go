@@ -35,12 +35,15 @@ type Config struct {
 	Fleet    Fleet    // of all replicas; nil = not known: requests for it are refused
 }
 
+// effectiveSource returns the limits of an ordinary bucket, see limiter.Limiter.Effective.
+type effectiveSource = func(ctx context.Context, namespace, entity, resource string, changes ...limiter.Stored) ([]limiter.EffectiveLimit, error)
+
 // Sources return the origins of limits of buckets. Each may be nil: then the origin is not known.
 type Sources struct {
 	// Variants names the plans and the rules of a namespace by the variants of their buckets.
 	Variants func(namespace string) map[uint64]string
-	// Effective returns the limits of an ordinary bucket, see limiter.Limiter.Effective.
-	Effective func(ctx context.Context, namespace, entity, resource string, changes ...limiter.Stored) ([]limiter.EffectiveLimit, error)
+	// Effective returns the limits that decide.
+	Effective effectiveSource
 	// Dropped returns the limits that an ordinary bucket has no room for, see limiter.Snapshot.Dropped.
 	Dropped func(entity, resource string, stored ...limiter.Stored) []limiter.EffectiveLimit
 	// Names returns the names of limits in the configuration: of its levels, plans and rules.

@@ -16,16 +16,17 @@ const usagePath = namespacePath + "/usage"
 
 // usageReader answers requests for usage.
 type usageReader struct {
-	usage   limiter.Usage             // nil = the service keeps none
-	store   Store                     // of stored budgets; nil = there are none
-	budgets func() *limiter.BudgetSet // of the configuration; nil = they are not known
+	usage     limiter.Usage             // nil = the service keeps none
+	store     Store                     // of stored budgets; nil = there are none
+	budgets   func() *limiter.BudgetSet // of the configuration; nil = they are not known
+	effective effectiveSource           // nil = the limits that decide are not known
 }
 
 func newUsageReader(cfg *Config) usageReader {
 	if !cfg.Status.Can.Usage {
 		return usageReader{}
 	}
-	return usageReader{cfg.Usage, cfg.Store, cfg.Sources.Budgets}
+	return usageReader{cfg.Usage, cfg.Store, cfg.Sources.Budgets, cfg.Sources.Effective}
 }
 
 func (a usageReader) endpoints() []endpoint {
@@ -93,41 +94,103 @@ func (a usageReader) list(c *call) (any, error) {
 	return list, err
 }
 
-// addBudgets adds the budgets of limits that were used. Each place of stored limits is read once.
+// addBudgets adds the budgets of limits that were used.
 func (a usageReader) addBudgets(c *call, w limiter.UsageWindow, all []api.Usage) error {
-	var set *limiter.BudgetSet
-	if a.budgets != nil {
-		set = a.budgets()
-	}
-	read := make(map[limiter.Ref]limiter.StoredBudgetLimits)
+	r := budgetReader{usageReader: a, c: c, window: w, stored: make(map[limiter.Ref]limiter.StoredBudgetLimits), deciding: make(map[limiter.BudgetBucket][]limiter.EffectiveLimit)}
 	for i := range all {
-		u := &all[i]
-		var stored limiter.StoredBudgets
-		for k, ref := range limiter.BudgetPlaces(string(u.Entity), string(u.Resource)) {
-			at, known := read[ref]
-			if !known && a.store != nil {
-				r, err := a.store.Get(c.ctx(), c.namespace(), ref)
-				if err != nil {
-					return err
-				}
-				at = limiter.StoredBudgetLimits{Limits: r.Limits, Budgets: r.Budgets}
-				read[ref] = at
-			}
-			stored[k] = at
-		}
-		of := limiter.BudgetBucket{Namespace: c.namespace(), Entity: string(u.Entity), Resource: string(u.Resource)}
-		for limit := range u.Used {
-			b, ok := set.Of(&of, limit, w, &stored)
-			if !ok {
-				continue
-			}
-			if u.Budget == nil {
-				u.Budget = make(map[string]int64)
-			}
-			u.Budget[limit] = b.Tokens
+		if err := r.add(&all[i]); err != nil {
+			return err
 		}
 	}
 	return nil
+}
+
+// budgetReader reads the budgets of usage for one answer. Each place of stored limits is read once.
+type budgetReader struct {
+	usageReader
+
+	c        *call
+	window   limiter.UsageWindow
+	stored   map[limiter.Ref]limiter.StoredBudgetLimits
+	deciding map[limiter.BudgetBucket][]limiter.EffectiveLimit
+}
+
+// add adds the budget of each limit: the quota that decides in the window, or else the budget in force.
+func (r *budgetReader) add(u *api.Usage) error {
+	of := limiter.BudgetBucket{Namespace: r.c.namespace(), Entity: string(u.Entity), Resource: string(u.Resource)}
+	quotas, err := r.quotas(of)
+	if err != nil {
+		return err
+	}
+	stored, err := r.storedBudgets(of)
+	if err != nil {
+		return err
+	}
+	var set *limiter.BudgetSet
+	if r.budgets != nil {
+		set = r.budgets()
+	}
+	for limit := range u.Used {
+		tokens, from := int64(0), ""
+		if q := quotaIn(quotas, limit, r.window); q != nil {
+			tokens, from = q.Limit.Capacity, q.From()
+		} else if b, source := set.Of(&of, limit, r.window, stored); source != limiter.SourceNone {
+			tokens, from = b.Tokens, source.String()
+		}
+		if from == "" {
+			continue
+		}
+		if u.Budget == nil {
+			u.Budget, u.BudgetFrom = make(map[string]int64), make(map[string]string)
+		}
+		u.Budget[limit], u.BudgetFrom[limit] = tokens, from
+	}
+	return nil
+}
+
+// quotas returns the limits that decide for a bucket; nil = they are not known.
+func (r *budgetReader) quotas(of limiter.BudgetBucket) ([]limiter.EffectiveLimit, error) {
+	if r.effective == nil {
+		return nil, nil
+	}
+	if all, known := r.deciding[of]; known {
+		return all, nil
+	}
+	all, err := r.effective(r.c.ctx(), of.Namespace, of.Entity, of.Resource)
+	r.deciding[of] = all
+	return all, err
+}
+
+// quotaIn returns the quota that bounds the use of a limit in a window: the one named as usd.month for usd, or
+// else the limit itself; nil = there is none.
+func quotaIn(all []limiter.EffectiveLimit, limit string, w limiter.UsageWindow) (found *limiter.EffectiveLimit) {
+	for i := range all {
+		switch l := all[i].Limit; {
+		case l.Name == limit+"."+w.String() && l.BudgetOf() == limit:
+			return &all[i]
+		case l.Name == limit && l.IsQuota() && l.Calendar.Unit.String() == w.String():
+			found = &all[i]
+		}
+	}
+	return found
+}
+
+// storedBudgets returns the limits that are stored at the places of a bucket.
+func (r *budgetReader) storedBudgets(of limiter.BudgetBucket) (*limiter.StoredBudgets, error) {
+	var stored limiter.StoredBudgets
+	for k, ref := range limiter.BudgetPlaces(of.Entity, of.Resource) {
+		at, known := r.stored[ref]
+		if !known && r.store != nil {
+			record, err := r.store.Get(r.c.ctx(), of.Namespace, ref)
+			if err != nil {
+				return nil, err
+			}
+			at = limiter.StoredBudgetLimits{Limits: record.Limits, Budgets: record.Budgets}
+			r.stored[ref] = at
+		}
+		stored[k] = at
+	}
+	return &stored, nil
 }
 
 func usageOf(u *limiter.UsageSnapshot) api.Usage {

@@ -62,18 +62,25 @@ func TestUsageBesideBudgets(t *testing.T) {
 	s.use(t, "a")
 	s.use(t, "b")
 	s.must(t, 201, http.MethodPut, "/v1/namespaces/default/limits/entities/b/r", `{"limits":{"l":{"rate":"10/day","budget":{"day":7}}}}`)
-	for target, want := range map[string][]map[string]int64{
-		"?window=day&budgets=true":  {{"l": 20}, {"l": 7}},
-		"?window=day":               {nil, nil},
-		"?window=hour&budgets=true": {nil, nil},
+	type budget struct {
+		Tokens map[string]int64
+		From   map[string]string
+	}
+	none := budget{}
+	for target, want := range map[string][]budget{
+		"?window=day&budgets=true": {
+			{map[string]int64{"l": 20}, map[string]string{"l": "system (file)"}}, {map[string]int64{"l": 7}, map[string]string{"l": "entity (stored)"}},
+		},
+		"?window=day":               {none, none},
+		"?window=hour&budgets=true": {none, none},
 	} {
 		var list api.List[api.Usage]
 		if err := json.Unmarshal(s.as(t, admin.RoleRead, http.MethodGet, usage+target, "").Body.Bytes(), &list); err != nil {
 			t.Fatal(err)
 		}
-		got := make([]map[string]int64, 0, len(list.Items))
+		got := make([]budget, 0, len(list.Items))
 		for _, u := range list.Items {
-			got = append(got, u.Budget)
+			got = append(got, budget{u.Budget, u.BudgetFrom})
 		}
 		if diff := cmp.Diff(want, got); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", target, diff)

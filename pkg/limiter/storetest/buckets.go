@@ -259,7 +259,7 @@ func checkAdjustRefused(t T, s BucketStore) {
 	c.wantBalance(tokens(6), 0, op)
 }
 
-// checkAdjustAudited: each adjustment that was made leaves an event, under its entity.
+// checkAdjustAudited: each adjustment that was made leaves an event, under its entity, unless it follows another one.
 func checkAdjustAudited(t T, s BucketStore) {
 	if !s.Capabilities().AuditLogging {
 		return // RunControl tests the rest of the contract of such a store
@@ -275,6 +275,7 @@ func checkAdjustAudited(t T, s BucketStore) {
 		}
 	}
 	adjust(t, s, limiter.Adjustment{Bucket: limiter.BucketKey{Namespace: op.Bucket.Namespace, Entity: "user", Resource: "unused"}})
+	adjust(t, s, limiter.Adjustment{Bucket: op.Bucket, Limit: "l", Kind: limiter.AdjustTakeOut, Tokens: 500, Follows: true})
 	page, err := s.ListEvents(t.Context(), op.Bucket.Namespace, limiter.AuditOf(limiter.EntityRef("user")), limiter.Page{})
 	if err != nil || len(page.Items) != 1 {
 		t.Fatalf("%d events, %v; want 1", len(page.Items), err)

@@ -144,7 +144,8 @@ func (b *Buckets) Made(ctx context.Context, k schema.Key, now time.Time) (booked
 	return schema.ParseOnce(b.catalog.table.name, k, found[k], now)
 }
 
-// Commit applies writes and their audit event in one transaction. The writes are at most 97.
+// Commit applies writes and their audit event in one transaction; an event without an action is none. The writes
+// are at most 96.
 // check is called before, while this process makes no other change of the namespace, and its
 // error is returned. Where conditions of writes do not hold nothing is applied, and refused
 // says of which.

@@ -65,19 +65,19 @@ func (c *Catalog) change(ctx context.Context, namespace string, prepare func(ctx
 }
 
 // firstWrite is the place of the first write of an edit in its transaction.
-const firstWrite = 4
+const firstWrite = 3
 
 // transaction returns the request that applies an edit, if the counter is base.
 func (c *Catalog) transaction(sp *space, base uint64, e edit) *dynamodb.TransactWriteItemsInput {
 	now := c.now()
 	e.event.Generation, e.event.Time, e.event.ID = base+1, now, limiter.AuditID(now, base+1)
-	return &dynamodb.TransactWriteItemsInput{
-		TransactItems: slices.Concat([]types.TransactWriteItem{
-			schema.RaiseCounter(c.table.name, sp.id, base),
-			putItem(c.table.name, schema.ChangeItem(sp.id, base+1, now, e.refs)),
-			putItem(c.table.name, schema.AuditItem(sp.id, &e.event, c.auditRetention)),
-			schema.TellCounter(c.table.name, sp.id, base+1),
-		}, e.writes),
-		ClientRequestToken: aws.String(rand.Text()),
+	all := slices.Concat([]types.TransactWriteItem{
+		schema.RaiseCounter(c.table.name, sp.id, base),
+		putItem(c.table.name, schema.ChangeItem(sp.id, base+1, now, e.refs)),
+		schema.TellCounter(c.table.name, sp.id, base+1),
+	}, e.writes)
+	if e.event.Action != "" {
+		all = append(all, putItem(c.table.name, schema.AuditItem(sp.id, &e.event, c.auditRetention)))
 	}
+	return &dynamodb.TransactWriteItemsInput{TransactItems: all, ClientRequestToken: aws.String(rand.Text())}
 }

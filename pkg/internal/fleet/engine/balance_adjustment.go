@@ -146,8 +146,9 @@ func (t *adjustment) commit(ctx context.Context, changes []*plan.Adjusted, out *
 	if t.Once != "" {
 		writes = append(writes, schema.TransactOnce(t.cfg.Table, schema.OnceKey(t.ns.ID, t.Once), t.wall(), t.OnceRecord(out.Booked)))
 	}
-	event := limiter.AuditEvent{
-		Action: t.Kind.Action(), Subject: limiter.EntityLimitsRef(t.Bucket.Entity, t.Bucket.Resource), Detail: t.Detail(out),
+	var event limiter.AuditEvent
+	if !t.Follows {
+		event = limiter.AuditEvent{Action: t.Kind.Action(), Subject: limiter.EntityLimitsRef(t.Bucket.Entity, t.Bucket.Resource), Detail: t.Detail(out)}
 	}
 	refused, err := t.cfg.Buckets.Commit(ctx, t.Bucket.Namespace, event, writes, t.unmade)
 	if err == nil && len(refused) > once && refused[once] {
