@@ -20,7 +20,7 @@ type streak struct {
 	epoch       string // that its first try rested on
 	tries       int
 	open        int     // tries whose end the replica does not know
-	others      int     // plain writes of the item that the replica sent since then
+	others      int     // plain writes and reads of the item that the replica sent since then
 	calls       []*call // of the replica to the bucket, that were open at the last try
 	sent        int64   // when the replica last sent an update of the item
 }
@@ -28,9 +28,10 @@ type streak struct {
 // givenUp is how long a write must not be tried to count as given up: nothing wants it any more.
 const givenUp = 150 * int64(time.Millisecond)
 
-// passedOver is how many plain writes a replica sends of the item of a lease write that it does not try
-// any more. A lease write that is wanted comes before them. So the replica wants none meanwhile: the
-// demand has become too small for a lease, or the requests too large for the tokens of the item.
+// passedOver is how many plain writes and reads a replica sends of the item of a lease write that it does not
+// try any more. A lease write that is wanted comes before them, but for one read after a lost reply. So the
+// replica wants none meanwhile: the demand has become too small for a lease, or the requests too large for the
+// tokens of the item.
 const passedOver = 2
 
 // limitsWrite is the kind of a write that changes the limits.
@@ -144,8 +145,14 @@ func (p *process) sends(pk string) {
 // passes records that a process sends an update that is no exact write of leases, limits or shards. A plain
 // one passes over a lease write that was refused.
 func (p *process) passes(pk string, in *dynamodb.UpdateItemInput) {
-	s := p.trying[pk+leaseWrite]
-	if s != nil && s.open == 0 && !isExact(in) && !slices.Contains(attrsOf(in, in.UpdateExpression), schema.AttrTurn) {
+	if !isExact(in) && !slices.Contains(attrsOf(in, in.UpdateExpression), schema.AttrTurn) {
+		p.passesOver(pk)
+	}
+}
+
+// passesOver records that a process sends a message about an item that a lease write comes before.
+func (p *process) passesOver(pk string) {
+	if s := p.trying[pk+leaseWrite]; s != nil && s.open == 0 {
 		s.others++
 	}
 }
@@ -182,8 +189,8 @@ func (f *fleet) crowded() bool {
 	return len(f.replicas) > 4 || f.on.throttle || f.on.outage || f.on.copies || f.on.restless
 }
 
-// A lease write is not wanted any more where its replica sends plain writes instead, after the end of the
-// last try. Then the next try is the first of its own. A replica that waits for a turn goes on trying.
+// A lease write is not wanted any more where its replica sends plain writes or reads instead, after the end of
+// the last try. Then the next try is the first of its own. A replica that waits for a turn goes on trying.
 func TestALeaseWriteIsPassedOver(t *testing.T) {
 	update := func(condition, attr string) *dynamodb.UpdateItemInput {
 		return &dynamodb.UpdateItemInput{
@@ -194,12 +201,14 @@ func TestALeaseWriteIsPassedOver(t *testing.T) {
 	lease, turn := update(schema.AttrSerial, schema.AttrLeases), update(schema.AttrEpoch, schema.AttrTurn)
 	plain, exact := update(schema.AttrEpoch, schema.AttrLastTake), update(schema.AttrSerial, schema.AttrLastTake)
 	for name, tc := range map[string]struct {
-		open bool // the end of the first try is not known
-		sent []*dynamodb.UpdateItemInput
-		want int // tries of the streak
+		open bool                        // the end of the first try is not known
+		sent []*dynamodb.UpdateItemInput // nil is a read
+		want int                         // tries of the streak
 	}{
 		"plain writes":                 {false, []*dynamodb.UpdateItemInput{plain, plain}, 1},
 		"one plain write":              {false, []*dynamodb.UpdateItemInput{plain}, 2},
+		"reads":                        {false, []*dynamodb.UpdateItemInput{nil, nil}, 1},
+		"one read":                     {false, []*dynamodb.UpdateItemInput{nil}, 2},
 		"a turn":                       {false, []*dynamodb.UpdateItemInput{turn, plain}, 2},
 		"exact writes of requests":     {false, []*dynamodb.UpdateItemInput{exact, exact}, 2},
 		"plain writes beside the try":  {true, []*dynamodb.UpdateItemInput{plain, plain}, 2},
@@ -212,7 +221,9 @@ func TestALeaseWriteIsPassedOver(t *testing.T) {
 				p.answered("pk", leaseWrite)
 			}
 			for _, in := range append(tc.sent, lease) {
-				if kind := exactKind(in); kind != "" {
+				if in == nil {
+					p.passesOver("pk")
+				} else if kind := exactKind(in); kind != "" {
 					p.tries("pk", kind, in)
 					p.answered("pk", kind)
 				} else {

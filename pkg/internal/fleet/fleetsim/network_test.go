@@ -27,6 +27,7 @@ type client struct {
 }
 
 func (c client) GetItem(ctx context.Context, in *dynamodb.GetItemInput, _ ...func(*dynamodb.Options)) (*dynamodb.GetItemOutput, error) {
+	c.process.passesOver(show(in.Key[schema.AttrPK]))
 	return sendTo(ctx, c.process, "GetItem", in.Key, func(ctx context.Context) (*dynamodb.GetItemOutput, error) { return c.process.fleet.db.GetItem(ctx, in) })
 }
 
