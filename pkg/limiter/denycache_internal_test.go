@@ -19,16 +19,15 @@ func TestDenialsOfBucketsAreCached(t *testing.T) {
 		late, byShare, cached bool
 	}{"of the bucket": {cached: true}, "late": {late: true}, "by a share": {byShare: true}} {
 		t.Run(name, func(t *testing.T) {
-			op := func() Op {
-				return Op{Bucket: BucketKey{Entity: "e"}, Limits: limits, Spends: []Spend{{Limit: "l", Take: 1000}}}
+			asks := Spend{Limit: "l", Take: 1000}
+			denied := asks
+			denied.Held, denied.Exceeded, denied.Limits, denied.Bucket = true, true, limits, tokenbucket.Bucket{Tokens: 999, Refilled: now.UnixMilli()}
+			ops := func(sp Spend) []Op {
+				return []Op{{Bucket: BucketKey{Entity: "e"}, Limits: limits, Spends: []Spend{sp}, Late: tt.late, ByShare: tt.byShare}}
 			}
-			denied := op()
-			denied.Late, denied.ByShare = tt.late, tt.byShare
-			sp := &denied.Spends[0]
-			sp.Held, sp.Exceeded, sp.Limits, sp.Bucket = true, true, limits, tokenbucket.Bucket{Tokens: 999, Refilled: now.UnixMilli()}
 			c := newDenyCache(0, time.Second)
-			c.learn(now, []Op{denied})
-			if got := c.deny(now.Add(time.Millisecond), []Op{op()}); got != tt.cached {
+			c.learn(now, ops(denied))
+			if got := c.deny(now.Add(time.Millisecond), ops(asks)); got != tt.cached {
 				t.Errorf("the next request is denied without the store: %t, want %t", got, tt.cached)
 			}
 		})
