@@ -185,26 +185,31 @@ func (r *room) limited() (entities, resources []string, err error) {
 	return slices.Compact(entities), slices.Compact(resources), nil
 }
 
-// list reads the limits of the entity, or a page of all limits and of all entities with a plan.
+// list reads a page of all limits, in which those of the system and of resources come first. Then it reads the limits
+// of the entity, or a page of all entities with a plan.
 func (r *room) list() error {
 	most := limiter.Page{Size: limiter.MaxPage}
-	limits, err := r.store.ListLimits(r.ctx(), r.namespace(), limiter.LimitsFilter{Entity: r.ref.Entity}, most)
+	limits, err := r.store.ListLimits(r.ctx(), r.namespace(), limiter.LimitsFilter{}, most)
 	if err != nil {
 		return err
 	}
-	for _, s := range limits.Items {
-		r.known[s.Ref] = s.Record
-	}
+	r.limitsKnown = limits.Next == ""
 	if r.ref.Entity != "" {
-		_, err = r.record(limiter.SystemLimitsRef())
+		r.learn(slices.DeleteFunc(limits.Items, func(s limiter.Stored) bool { return s.Ref.Entity != "" }))
+		limits, err = r.store.ListLimits(r.ctx(), r.namespace(), limiter.LimitsFilter{Entity: r.ref.Entity}, most)
+		r.learn(limits.Items)
 		return err
 	}
+	r.learn(limits.Items)
 	planned, err := r.store.ListEntities(r.ctx(), r.namespace(), limiter.EntityFilter{}, most)
-	for _, s := range planned.Items {
-		if planOf(s.Record) != "" {
-			r.known[s.Ref] = s.Record
-		}
-	}
-	r.limitsKnown, r.entitiesKnown = limits.Next == "", planned.Next == ""
+	r.learn(slices.DeleteFunc(planned.Items, func(s limiter.Stored) bool { return planOf(s.Record) == "" }))
+	r.entitiesKnown = err == nil && planned.Next == ""
 	return err
+}
+
+// learn notes stored records.
+func (r *room) learn(all []limiter.Stored) {
+	for _, s := range all {
+		r.known[s.Ref] = s.Record
+	}
 }

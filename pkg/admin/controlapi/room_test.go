@@ -104,6 +104,8 @@ func TestFullBucketRefusesNames(t *testing.T) {
 		{http.MethodPut, ns + "/entities/user%2Fada", `{"plan": "small"}`, 201, "small"},
 		{http.MethodPut, ns + "/entities/user%2Fada", `{"plan": "small", "name": "n"}`, 200, "small"},
 		{http.MethodPut, ns + "/limits/resources/r", bodyOf(limitsNamed("x", 1), ""), 422, "entity user/ada, for resource r: there would be 17 limits"},
+		{http.MethodPut, ns + "/limits/resources/r", bodyOf(limitsNamed("p", 7), ""), 201, "p0"},
+		{http.MethodPut, ns + "/limits/entities/user%2Fbob/_default_", bodyOf(limitsNamed("n", 1), ""), 422, "entity user/bob, for resource r: there would be 17 limits"},
 	} {
 		target := test.target
 		if test.method == http.MethodPut && !strings.Contains(target, "?") {
