@@ -77,13 +77,24 @@ type room struct {
 	ref           limiter.Ref
 	before, after limiter.Record
 	known         map[limiter.Ref]limiter.Record // other records, as far as they were read
+	listed        bool                           // known has those of a page: one bucket is not all
 	entitiesKnown bool                           // all entities are in known
 	limitsKnown   bool                           // all limits are
 }
 
-// check refuses the change if the bucket of a subject has no room for a limit only then.
+// check refuses the change if the bucket of a subject has no room for a limit only then. Records beyond the page are
+// read where it has none without them.
 func (r *room) check(s subject) error {
 	var stored []limiter.Stored
+	for _, ref := range s.refs() {
+		if record, known := r.known[ref]; known {
+			stored = append(stored, limiter.Stored{Ref: ref, Record: record})
+		}
+	}
+	if r.listed && len(r.dropped(s, stored, r.after)) == 0 {
+		return nil
+	}
+	stored = nil
 	for _, ref := range s.refs() {
 		record, err := r.record(ref)
 		if err != nil {
@@ -91,15 +102,12 @@ func (r *room) check(s subject) error {
 		}
 		stored = append(stored, limiter.Stored{Ref: ref, Record: record})
 	}
-	with := func(changed limiter.Record) []limiter.EffectiveLimit {
-		return r.sources.Dropped(s.entity, s.resource, append(slices.Clip(stored), limiter.Stored{Ref: r.ref, Record: changed})...)
-	}
-	dropped := with(r.after)
+	dropped := r.dropped(s, stored, r.after)
 	if len(dropped) == 0 {
 		return nil
 	}
 	var names []string
-	was := with(r.before)
+	was := r.dropped(s, stored, r.before)
 	for _, l := range dropped {
 		if !slices.ContainsFunc(was, func(w limiter.EffectiveLimit) bool { return w.Limit.Name == l.Limit.Name }) {
 			names = append(names, l.Limit.Name+" of "+l.From())
@@ -111,6 +119,11 @@ func (r *room) check(s subject) error {
 	return problem(http.StatusUnprocessableEntity, api.Invalid, fmt.Sprintf(
 		"%s: there would be %d limits, and a bucket has at most %d, so that %s would not count; give fewer names, delete others first, or store limits that stand alone (inherit: false)",
 		s, limiter.MaxLimits+len(dropped), limiter.MaxLimits, strings.Join(names, ", ")))
+}
+
+// dropped returns the limits for which the bucket of a subject has no room, with the changed record.
+func (r *room) dropped(s subject, stored []limiter.Stored, changed limiter.Record) []limiter.EffectiveLimit {
+	return r.sources.Dropped(s.entity, s.resource, append(slices.Clip(stored), limiter.Stored{Ref: r.ref, Record: changed})...)
 }
 
 // record returns the stored record of a ref.
@@ -193,11 +206,14 @@ func (r *room) list() error {
 	if err != nil {
 		return err
 	}
-	r.limitsKnown = limits.Next == ""
+	r.listed, r.limitsKnown = true, limits.Next == ""
 	if r.ref.Entity != "" {
 		r.learn(slices.DeleteFunc(limits.Items, func(s limiter.Stored) bool { return s.Ref.Entity != "" }))
 		limits, err = r.store.ListLimits(r.ctx(), r.namespace(), limiter.LimitsFilter{Entity: r.ref.Entity}, most)
 		r.learn(limits.Items)
+		if err == nil {
+			r.known[limiter.EntityRef(r.ref.Entity)], err = r.record(limiter.EntityRef(r.ref.Entity))
+		}
 		return err
 	}
 	r.learn(limits.Items)
