@@ -44,7 +44,8 @@ func (s subject) refs() []limiter.Ref {
 }
 
 // checkRoom refuses a change after which a bucket has no room for a limit that it had room for before: the limit
-// would not count any more. The stored records of one page are tried, and those of the file.
+// would not count any more. The stored records of one page are tried, and those of the file. A bucket that no call
+// asks does not count.
 func (a *API) checkRoom(c *call, ref limiter.Ref, after limiter.Record) error {
 	if a.cfg.Sources.Dropped == nil {
 		return nil
@@ -116,9 +117,31 @@ func (r *room) check(s subject) error {
 	if len(names) == 0 {
 		return nil
 	}
+	if asked, err := r.asked(s); !asked || err != nil {
+		return err
+	}
 	return problem(http.StatusUnprocessableEntity, api.Invalid, fmt.Sprintf(
 		"%s: there would be %d limits, and a bucket has at most %d, so that %s would not count; give fewer names, delete others first, or store limits that stand alone (inherit: false)",
 		s, limiter.MaxLimits+len(dropped), limiter.MaxLimits, strings.Join(names, ", ")))
+}
+
+// asked reports whether a call may ask the bucket of a subject: that of an entity from which rules take for other
+// resources alone may be asked for those of its children.
+func (r *room) asked(s subject) (bool, error) {
+	if r.sources.File == nil || s.entity == "" || s.resource == "" || r.ref == limiter.EntityLimitsRef(s.entity, s.resource) {
+		return true, nil
+	}
+	file := r.sources.File()
+	if fromEntity, forResource := file.Rules.Takes(r.namespace(), s.entity, s.resource); !fromEntity || forResource {
+		return true, nil
+	}
+	for id := range file.Static.Entities {
+		if file.Static.Entities[id].Parent == s.entity {
+			return true, nil
+		}
+	}
+	children, err := r.store.ListEntities(r.ctx(), r.namespace(), limiter.EntityFilter{Parent: s.entity}, limiter.Page{Size: 1})
+	return len(children.Items) > 0, err
 }
 
 // dropped returns the limits for which the bucket of a subject has no room, with the changed record.

@@ -112,6 +112,10 @@ func TestFullBucketRefusesNames(t *testing.T) {
 		{http.MethodPut, ns + "/limits/resources/r", bodyOf(limitsNamed("x", 1), ""), 422, "entity user/ada, for resource r: there would be 17 limits"},
 		{http.MethodPut, ns + "/limits/resources/r", bodyOf(limitsNamed("p", 7), ""), 201, "p0"},
 		{http.MethodPut, ns + "/limits/entities/user%2Fbob/_default_", bodyOf(limitsNamed("n", 1), ""), 422, "entity user/bob, for resource r: there would be 17 limits"},
+		{http.MethodPut, ns + "/limits/entities/key%2Fk/_default_", bodyOf(limitsNamed("n", 1), ""), 201, "n0"}, // no rule takes from keys for r
+		{http.MethodPut, ns + "/limits/entities/key%2Fk/r", bodyOf(limitsNamed("m", 1), ""), 422, "entity key/k, for resource r"},
+		{http.MethodPut, ns + "/entities/user%2Fchild", `{"parent": "key/other", "cascade": true}`, 201, "key/other"},
+		{http.MethodPut, ns + "/limits/entities/key%2Fother/_default_", bodyOf(limitsNamed("n", 1), ""), 422, "entity key/other, for resource r"},
 	} {
 		target := test.target
 		if test.method == http.MethodPut && !strings.Contains(target, "?") {
