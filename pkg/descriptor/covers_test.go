@@ -27,3 +27,31 @@ func TestCovers(t *testing.T) {
 		}
 	}
 }
+
+// Rules tell the entities and the resources that they may take from.
+func TestTakes(t *testing.T) {
+	take := func(entity, resource string, parents ...string) descriptor.RuleSpec {
+		return descriptor.RuleSpec{Name: entity, Match: []descriptor.MatchSpec{{Key: "k", Value: "*"}}, Takes: []descriptor.TakeSpec{{
+			Entity: entity, Resource: resource, Parents: parents, Consume: []descriptor.ConsumeSpec{{Limit: "l", Constant: 1000}},
+		}}}
+	}
+	rules, problems := descriptor.Compile([]descriptor.DomainSpec{{Domain: "a", Rules: []descriptor.RuleSpec{take("ip/{k}", "login"), take("user/{k}", "{k}", "org/{k}")}}}, nil)
+	if len(problems) > 0 {
+		t.Fatal(problems)
+	}
+	for _, c := range []struct {
+		namespace, entity, resource string
+		from, resourceToo           bool
+	}{
+		{"default", "ip/1", "login", true, true},
+		{"default", "ip/1", "api", true, false},
+		{"default", "user/1", "api", true, true},
+		{"default", "org/1", "api", true, true},
+		{"default", "team/1", "api", false, false},
+		{"other", "ip/1", "api", true, true},
+	} {
+		if from, resourceToo := rules.Takes(c.namespace, c.entity, c.resource); from != c.from || resourceToo != c.resourceToo {
+			t.Errorf("%+v: got %t, %t", c, from, resourceToo)
+		}
+	}
+}

@@ -2,6 +2,7 @@ package descriptor
 
 import (
 	"regexp"
+	"slices"
 	"strings"
 
 	"github.com/ratelimit/ratelimit/pkg/limiter"
@@ -36,6 +37,31 @@ func (r *Rules) OwnLimits(namespace string) []OwnLimits {
 	return all
 }
 
+// Takes reports whether a rule of a namespace may take from an entity, and whether one may take from it for a
+// resource. All may, if the namespace has no rule here or limits of other programs.
+func (r *Rules) Takes(namespace, entity, resource string) (fromEntity, forResource bool) {
+	ruled := false
+	for _, d := range r.Domains() {
+		if d.namespace != namespace {
+			continue
+		}
+		if d.OfFile() || d.OfLimits() {
+			return true, true
+		}
+		for _, rule := range d.rules {
+			for i := range rule.takes {
+				ruled = true
+				t := &rule.takes[i]
+				if slices.ContainsFunc(append([]template{t.entity}, t.parents...), func(of template) bool { return of.covers(entity) }) {
+					fromEntity = true
+					forResource = forResource || t.resource.covers(resource)
+				}
+			}
+		}
+	}
+	return fromEntity || !ruled, forResource || !ruled
+}
+
 // EntityPrefixes returns the text before the first placeholder of the entities of a namespace's rules, each
 // once: "key/" for key/{key}. Rules that name entities by a placeholder alone have none.
 func (r *Rules) EntityPrefixes(namespace string) []string {
@@ -61,9 +87,11 @@ func (r *Rules) EntityPrefixes(namespace string) []string {
 // Covers reports whether the text of a template, such as key/{key}, may stand for a name.
 func Covers(text, name string) bool {
 	t, err := parseTemplate(text)
-	if err != nil {
-		return false
-	}
+	return err == nil && t.covers(name)
+}
+
+// covers reports whether the template may stand for a name.
+func (t *template) covers(name string) bool {
 	var pattern strings.Builder
 	for _, p := range t.parts {
 		if p.capture == literal {

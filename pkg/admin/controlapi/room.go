@@ -44,7 +44,8 @@ func (s subject) refs() []limiter.Ref {
 }
 
 // checkRoom refuses a change after which a bucket has no room for a limit that it had room for before: the limit
-// would not count any more. The stored records of one page are tried, and those of the file.
+// would not count any more. The stored records of one page are tried, and those of the file. A bucket that no call
+// asks does not count.
 func (a *API) checkRoom(c *call, ref limiter.Ref, after limiter.Record) error {
 	if a.cfg.Sources.Dropped == nil {
 		return nil
@@ -77,13 +78,24 @@ type room struct {
 	ref           limiter.Ref
 	before, after limiter.Record
 	known         map[limiter.Ref]limiter.Record // other records, as far as they were read
+	listed        bool                           // known has those of a page: one bucket is not all
 	entitiesKnown bool                           // all entities are in known
 	limitsKnown   bool                           // all limits are
 }
 
-// check refuses the change if the bucket of a subject has no room for a limit only then.
+// check refuses the change if the bucket of a subject has no room for a limit only then. Records beyond the page are
+// read where it has none without them.
 func (r *room) check(s subject) error {
 	var stored []limiter.Stored
+	for _, ref := range s.refs() {
+		if record, known := r.known[ref]; known {
+			stored = append(stored, limiter.Stored{Ref: ref, Record: record})
+		}
+	}
+	if r.listed && len(r.dropped(s, stored, r.after)) == 0 {
+		return nil
+	}
+	stored = nil
 	for _, ref := range s.refs() {
 		record, err := r.record(ref)
 		if err != nil {
@@ -91,15 +103,12 @@ func (r *room) check(s subject) error {
 		}
 		stored = append(stored, limiter.Stored{Ref: ref, Record: record})
 	}
-	with := func(changed limiter.Record) []limiter.EffectiveLimit {
-		return r.sources.Dropped(s.entity, s.resource, append(slices.Clip(stored), limiter.Stored{Ref: r.ref, Record: changed})...)
-	}
-	dropped := with(r.after)
+	dropped := r.dropped(s, stored, r.after)
 	if len(dropped) == 0 {
 		return nil
 	}
 	var names []string
-	was := with(r.before)
+	was := r.dropped(s, stored, r.before)
 	for _, l := range dropped {
 		if !slices.ContainsFunc(was, func(w limiter.EffectiveLimit) bool { return w.Limit.Name == l.Limit.Name }) {
 			names = append(names, l.Limit.Name+" of "+l.From())
@@ -108,9 +117,36 @@ func (r *room) check(s subject) error {
 	if len(names) == 0 {
 		return nil
 	}
+	if asked, err := r.asked(s); !asked || err != nil {
+		return err
+	}
 	return problem(http.StatusUnprocessableEntity, api.Invalid, fmt.Sprintf(
 		"%s: there would be %d limits, and a bucket has at most %d, so that %s would not count; give fewer names, delete others first, or store limits that stand alone (inherit: false)",
 		s, limiter.MaxLimits+len(dropped), limiter.MaxLimits, strings.Join(names, ", ")))
+}
+
+// asked reports whether a call may ask the bucket of a subject: that of an entity from which rules take for other
+// resources alone may be asked for those of its children.
+func (r *room) asked(s subject) (bool, error) {
+	if r.sources.File == nil || s.entity == "" || s.resource == "" || r.ref == limiter.EntityLimitsRef(s.entity, s.resource) {
+		return true, nil
+	}
+	file := r.sources.File()
+	if fromEntity, forResource := file.Rules.Takes(r.namespace(), s.entity, s.resource); !fromEntity || forResource {
+		return true, nil
+	}
+	for id := range file.Static.Entities {
+		if file.Static.Entities[id].Parent == s.entity {
+			return true, nil
+		}
+	}
+	children, err := r.store.ListEntities(r.ctx(), r.namespace(), limiter.EntityFilter{Parent: s.entity}, limiter.Page{Size: 1})
+	return len(children.Items) > 0, err
+}
+
+// dropped returns the limits for which the bucket of a subject has no room, with the changed record.
+func (r *room) dropped(s subject, stored []limiter.Stored, changed limiter.Record) []limiter.EffectiveLimit {
+	return r.sources.Dropped(s.entity, s.resource, append(slices.Clip(stored), limiter.Stored{Ref: r.ref, Record: changed})...)
 }
 
 // record returns the stored record of a ref.
@@ -185,26 +221,34 @@ func (r *room) limited() (entities, resources []string, err error) {
 	return slices.Compact(entities), slices.Compact(resources), nil
 }
 
-// list reads the limits of the entity, or a page of all limits and of all entities with a plan.
+// list reads a page of all limits, in which those of the system and of resources come first. Then it reads the limits
+// of the entity, or a page of all entities with a plan.
 func (r *room) list() error {
 	most := limiter.Page{Size: limiter.MaxPage}
-	limits, err := r.store.ListLimits(r.ctx(), r.namespace(), limiter.LimitsFilter{Entity: r.ref.Entity}, most)
+	limits, err := r.store.ListLimits(r.ctx(), r.namespace(), limiter.LimitsFilter{}, most)
 	if err != nil {
 		return err
 	}
-	for _, s := range limits.Items {
-		r.known[s.Ref] = s.Record
-	}
+	r.listed, r.limitsKnown = true, limits.Next == ""
 	if r.ref.Entity != "" {
-		_, err = r.record(limiter.SystemLimitsRef())
+		r.learn(slices.DeleteFunc(limits.Items, func(s limiter.Stored) bool { return s.Ref.Entity != "" }))
+		limits, err = r.store.ListLimits(r.ctx(), r.namespace(), limiter.LimitsFilter{Entity: r.ref.Entity}, most)
+		r.learn(limits.Items)
+		if err == nil {
+			r.known[limiter.EntityRef(r.ref.Entity)], err = r.record(limiter.EntityRef(r.ref.Entity))
+		}
 		return err
 	}
+	r.learn(limits.Items)
 	planned, err := r.store.ListEntities(r.ctx(), r.namespace(), limiter.EntityFilter{}, most)
-	for _, s := range planned.Items {
-		if planOf(s.Record) != "" {
-			r.known[s.Ref] = s.Record
-		}
-	}
-	r.limitsKnown, r.entitiesKnown = limits.Next == "", planned.Next == ""
+	r.learn(slices.DeleteFunc(planned.Items, func(s limiter.Stored) bool { return planOf(s.Record) == "" }))
+	r.entitiesKnown = err == nil && planned.Next == ""
 	return err
+}
+
+// learn notes stored records.
+func (r *room) learn(all []limiter.Stored) {
+	for _, s := range all {
+		r.known[s.Ref] = s.Record
+	}
 }

@@ -32,8 +32,16 @@ func bodyOf(limits []limiter.Limit, more string) string {
 	return `{"limits": {` + strings.Join(all, ", ") + "}" + more + "}"
 }
 
+// emptyStore returns a store in memory.
+func emptyStore(t *testing.T) *embedded.Store {
+	t.Helper()
+	store := embedded.New(embedded.Config{})
+	t.Cleanup(func() { _ = store.Close(context.Background()) })
+	return store
+}
+
 // crowdedServer serves a limiter with nine limits of the system, and eight of a plan and of an entity.
-func crowdedServer(t *testing.T) http.Handler {
+func crowdedServer(t *testing.T, store controlapi.Store) http.Handler {
 	t.Helper()
 	setOf := func(all []limiter.Limit) *limiter.Limits {
 		set, err := limiter.NewLimits(all...)
@@ -42,8 +50,6 @@ func crowdedServer(t *testing.T) http.Handler {
 		}
 		return set
 	}
-	store := embedded.New(embedded.Config{})
-	t.Cleanup(func() { _ = store.Close(context.Background()) })
 	static := limiter.Static{
 		System: setOf(limitsNamed("s", 9)), Plans: map[string]*limiter.Limits{"big": setOf(limitsNamed("p", 8)), "small": setOf(limitsNamed("p", 7))},
 		Entities: map[string]limiter.StaticEntity{"org/a": {Limits: map[string]*limiter.Limits{"up": setOf(limitsNamed("e", 7))}}},
@@ -75,7 +81,7 @@ func crowdedServer(t *testing.T) http.Handler {
 
 // A change is refused after which a bucket has no room for a limit that counts.
 func TestFullBucketRefusesNames(t *testing.T) {
-	mux := crowdedServer(t)
+	mux := crowdedServer(t, emptyStore(t))
 	const (
 		ns   = "/v1/namespaces/default"
 		user = ns + "/limits/entities/user%2Fada/"
@@ -104,6 +110,12 @@ func TestFullBucketRefusesNames(t *testing.T) {
 		{http.MethodPut, ns + "/entities/user%2Fada", `{"plan": "small"}`, 201, "small"},
 		{http.MethodPut, ns + "/entities/user%2Fada", `{"plan": "small", "name": "n"}`, 200, "small"},
 		{http.MethodPut, ns + "/limits/resources/r", bodyOf(limitsNamed("x", 1), ""), 422, "entity user/ada, for resource r: there would be 17 limits"},
+		{http.MethodPut, ns + "/limits/resources/r", bodyOf(limitsNamed("p", 7), ""), 201, "p0"},
+		{http.MethodPut, ns + "/limits/entities/user%2Fbob/_default_", bodyOf(limitsNamed("n", 1), ""), 422, "entity user/bob, for resource r: there would be 17 limits"},
+		{http.MethodPut, ns + "/limits/entities/key%2Fk/_default_", bodyOf(limitsNamed("n", 1), ""), 201, "n0"}, // no rule takes from keys for r
+		{http.MethodPut, ns + "/limits/entities/key%2Fk/r", bodyOf(limitsNamed("m", 1), ""), 422, "entity key/k, for resource r"},
+		{http.MethodPut, ns + "/entities/user%2Fchild", `{"parent": "key/other", "cascade": true}`, 201, "key/other"},
+		{http.MethodPut, ns + "/limits/entities/key%2Fother/_default_", bodyOf(limitsNamed("n", 1), ""), 422, "entity key/other, for resource r"},
 	} {
 		target := test.target
 		if test.method == http.MethodPut && !strings.Contains(target, "?") {
@@ -117,6 +129,45 @@ func TestFullBucketRefusesNames(t *testing.T) {
 		mux.ServeHTTP(got, r)
 		if got.Code != test.code || !strings.Contains(got.Body.String(), test.want) {
 			t.Errorf("%d: %s %s: %d %s; want %d %s", i, test.method, test.target, got.Code, got.Body, test.code, test.want)
+		}
+	}
+}
+
+// getCounter counts the records that are read one by one.
+type getCounter struct {
+	*embedded.Store
+
+	gets int
+}
+
+func (c *getCounter) Get(ctx context.Context, namespace string, ref limiter.Ref) (limiter.Record, error) {
+	c.gets++
+	return c.Store.Get(ctx, namespace, ref)
+}
+
+// A change reads no record of each of many resources and entities, if there is room.
+func TestRoomReadsPages(t *testing.T) {
+	store := &getCounter{Store: emptyStore(t)}
+	mux := crowdedServer(t, store)
+	put := func(path, name string) (gets int) {
+		before := store.gets
+		r := httptest.NewRequestWithContext(t.Context(), http.MethodPut, "/v1/namespaces/default/limits/"+path+"?allowNew=true", strings.NewReader(bodyOf(limitsNamed(name, 1), "")))
+		r.Header.Set("Content-Type", "application/json")
+		got := httptest.NewRecorder()
+		if mux.ServeHTTP(got, r); got.Code >= 300 {
+			t.Fatalf("%s: %d %s", path, got.Code, got.Body)
+		}
+		return store.gets - before
+	}
+	for i := range limiter.MaxPage + 1 {
+		put(fmt.Sprintf("entities/user%%2F%d/r%d", i, i), "s")
+	}
+	for i := range 20 {
+		put(fmt.Sprintf("resources/r%d", i), "x")
+	}
+	for _, path := range []string{"entities/user%2F0/_default_", "resources/r0", "system"} {
+		if gets := put(path, "s"); gets > 10 {
+			t.Errorf("%s: %d records are read one by one", path, gets)
 		}
 	}
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/ratelimit/ratelimit/pkg/admin"
 	"github.com/ratelimit/ratelimit/pkg/api"
+	"github.com/ratelimit/ratelimit/pkg/descriptor"
 	"github.com/ratelimit/ratelimit/pkg/limiter"
 )
 
@@ -20,13 +21,14 @@ type usageReader struct {
 	store     Store                     // of stored budgets; nil = there are none
 	budgets   func() *limiter.BudgetSet // of the configuration; nil = they are not known
 	effective effectiveSource           // nil = the limits that decide are not known
+	file      func() *File              // nil = the limits of rules are not known
 }
 
 func newUsageReader(cfg *Config) usageReader {
 	if !cfg.Status.Can.Usage {
 		return usageReader{}
 	}
-	return usageReader{cfg.Usage, cfg.Store, cfg.Sources.Budgets, cfg.Sources.Effective}
+	return usageReader{cfg.Usage, cfg.Store, cfg.Sources.Budgets, cfg.Sources.Effective, cfg.Sources.File}
 }
 
 func (a usageReader) endpoints() []endpoint {
@@ -113,6 +115,7 @@ type budgetReader struct {
 	window   limiter.UsageWindow
 	stored   map[limiter.Ref]limiter.StoredBudgetLimits
 	deciding map[limiter.BudgetBucket][]limiter.EffectiveLimit
+	own      []descriptor.OwnLimits // of the rules in force; nil = they are not read yet
 }
 
 // add adds the budget of each limit: the quota that decides in the window, or else the budget in force.
@@ -157,8 +160,38 @@ func (r *budgetReader) quotas(of limiter.BudgetBucket) ([]limiter.EffectiveLimit
 		return all, nil
 	}
 	all, err := r.effective(r.c.ctx(), of.Namespace, of.Entity, of.Resource)
+	if err == nil {
+		all = r.withRules(of, all)
+	}
 	r.deciding[of] = all
 	return all, err
+}
+
+// withRules returns the limits that decide where the own ones of rules are in force too. Those of the first rule count.
+func (r *budgetReader) withRules(of limiter.BudgetBucket, all []limiter.EffectiveLimit) []limiter.EffectiveLimit {
+	if r.file == nil {
+		return all
+	}
+	if r.own == nil {
+		r.own = slices.DeleteFunc(r.file().Rules.OwnLimits(of.Namespace), func(own descriptor.OwnLimits) bool { return own.Shadow })
+	}
+	all = slices.Clone(all)
+	for _, own := range r.own {
+		for i := range own.Limits.Len() {
+			l := limiter.EffectiveLimit{Limit: own.Limits.At(i), Source: limiter.SourceRule}
+			k := slices.IndexFunc(all, func(have limiter.EffectiveLimit) bool { return have.Limit.Name == l.Limit.Name })
+			switch {
+			case k >= 0 && all[k].Source <= l.Source,
+				!l.Limit.IsQuota() && (k < 0 || !all[k].Limit.IsQuota()),
+				!descriptor.Covers(own.Entity, of.Entity), !descriptor.Covers(own.Resource, of.Resource):
+			case k < 0:
+				all = append(all, l)
+			default:
+				all[k] = l
+			}
+		}
+	}
+	return all
 }
 
 // quotaIn returns the quota that bounds the use of a limit in a window: the one named as usd.month for usd, or

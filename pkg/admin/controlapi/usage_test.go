@@ -1,8 +1,12 @@
 package controlapi_test
 
 import (
+	"context"
 	"encoding/json"
+	"fmt"
 	"net/http"
+	"net/http/httptest"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -10,7 +14,9 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/ratelimit/ratelimit/pkg/admin"
+	"github.com/ratelimit/ratelimit/pkg/admin/controlapi"
 	"github.com/ratelimit/ratelimit/pkg/api"
+	"github.com/ratelimit/ratelimit/pkg/descriptor"
 	"github.com/ratelimit/ratelimit/pkg/limiter"
 )
 
@@ -84,6 +90,62 @@ func TestUsageBesideBudgets(t *testing.T) {
 		}
 		if diff := cmp.Diff(want, got); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", target, diff)
+		}
+	}
+}
+
+// The quota of a rule comes before those of levels that are less specific than an entity for a resource.
+func TestUsageBesideQuotaOfRule(t *testing.T) {
+	month := func(tokens int64) limiter.Limit {
+		return limiter.Quota("l", tokens, limiter.Calendar{Unit: limiter.CalendarMonth})
+	}
+	own, err := limiter.NewLimits(month(100))
+	if err != nil {
+		t.Fatal(err)
+	}
+	rules, problems := descriptor.Compile([]descriptor.DomainSpec{{Domain: "shop", Rules: []descriptor.RuleSpec{{
+		Name: "own", Match: []descriptor.MatchSpec{{Key: "bot", Value: "*"}},
+		Takes: []descriptor.TakeSpec{{Entity: "bot/{bot}", Resource: "r", Limits: own, Consume: []descriptor.ConsumeSpec{{Limit: "l", Constant: 1000}}}},
+	}}}}, nil)
+	if len(problems) > 0 {
+		t.Fatal(problems)
+	}
+	decides := limiter.EffectiveLimit{Limit: month(2000), Source: limiter.SourceSystemConfig}
+	s := newServer(t, nil)
+	s.use(t, "bot/a")
+	s.use(t, "user/b")
+	used := s.store.(limiter.Usage) //nolint:forcetypeassert // of a store of this test
+	a, err := controlapi.New(controlapi.Config{Store: s.store, Usage: used, Now: time.Now, Status: api.Status{Can: api.Capabilities{Usage: true}}, Sources: controlapi.Sources{
+		File: func() *controlapi.File { return &controlapi.File{Rules: rules} },
+		Effective: func(context.Context, string, string, string, ...limiter.Stored) ([]limiter.EffectiveLimit, error) {
+			return []limiter.EffectiveLimit{decides}, nil
+		},
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	mux := http.NewServeMux()
+	for _, route := range a.Routes() {
+		mux.Handle(route.Pattern, route.Handler)
+	}
+	for source, want := range map[limiter.Source][]string{
+		limiter.SourceSystemConfig: {"bot/a 100 rule", "user/b 2000 system (file)"},
+		limiter.SourceEntity:       {"bot/a 2000 entity (stored)", "user/b 2000 entity (stored)"},
+	} {
+		decides.Source = source
+		answer := httptest.NewRecorder()
+		mux.ServeHTTP(answer, httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/v1/namespaces/default/usage?window=month&budgets=true", http.NoBody))
+		var list api.List[api.Usage]
+		if err := json.Unmarshal(answer.Body.Bytes(), &list); err != nil {
+			t.Fatal(err)
+		}
+		var got []string
+		for _, u := range list.Items {
+			got = append(got, fmt.Sprintf("%s %d %s", u.Entity, u.Budget["l"], u.BudgetFrom["l"]))
+		}
+		slices.Sort(got)
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", source, diff)
 		}
 	}
 }
