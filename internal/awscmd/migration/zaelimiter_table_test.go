@@ -20,7 +20,7 @@ func TestMain(m *testing.M) { os.Exit(dynamotest.Main(m)) }
 func records() []string {
 	return []string{
 		`default: the system: rpm 100/hour burst 150, on_unavailable deny`,
-		`default: resource "gpt-4": rpm 50/minute, tpm 10000/hour, alone`,
+		`default: resource "gpt-4": rpm 50/minute, tpm 10_000/hour, alone`,
 		`default: entity "acme": name "Acme, Inc.", parent "", cascade false, metadata of 2 map[plan:gold team:search]`,
 		`default: entity "user-0": name "", parent "", cascade false, metadata of 0`,
 		`default: entity "user-1": name "", parent "", cascade false, metadata of 0`,
