@@ -35,6 +35,7 @@ const (
 	State        Kind = "urn:ratelimit:problem:state"        // the state of the namespace does not allow it
 	Ambiguous    Kind = "urn:ratelimit:problem:ambiguous"    // several buckets are meant
 	Full         Kind = "urn:ratelimit:problem:full"         // the capacity has no room for a part of a top-up
+	NoRoom       Kind = "urn:ratelimit:problem:no-room"      // a bucket would have more limits than it has room for
 	Reused       Kind = "urn:ratelimit:problem:reused"       // the text of once was used for another bucket
 	TooLarge     Kind = "urn:ratelimit:problem:too-large"
 	MediaType    Kind = "urn:ratelimit:problem:media-type"

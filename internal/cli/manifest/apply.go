@@ -28,12 +28,44 @@ func (p *Plan) Size() int {
 }
 
 // Check has the service check every change, and changes nothing. Names that the manifest itself brings are
-// not new.
+// not new. A bucket without room for a limit is no error where another change takes limits away: those changes
+// are made first then, and the service checks the others again.
 func (p *Plan) Check(ctx context.Context) error {
 	brings := p.brings()
 	return p.each(ctx, func(*Change) bool { return true }, func(ctx context.Context, c *Change) error {
-		return p.send(ctx, c, client.Options{DryRun: true, AllowNew: p.allowNew, AllowKinds: brings.kinds(c)})
+		err := p.send(ctx, c, client.Options{DryRun: true, AllowNew: p.allowNew, AllowKinds: brings.kinds(c)})
+		if is(err, api.NoRoom) && p.frees(c) {
+			p.crowded.Store(true)
+			return nil
+		}
+		return err
 	})
+}
+
+// frees reports whether a change other than one takes limits away.
+func (p *Plan) frees(one *Change) bool {
+	for i := range p.Changes {
+		if c := &p.Changes[i]; c != one && c.Makes() && c.frees() {
+			return true
+		}
+	}
+	return false
+}
+
+// frees reports whether a change of limits takes some of them away.
+func (c *Change) frees() bool {
+	if c.before.Limits == nil {
+		return false
+	}
+	for name := range c.before.Limits.Limits {
+		if c.after.Limits == nil {
+			return true
+		}
+		if _, stays := c.after.Limits.Limits[name]; !stays {
+			return true
+		}
+	}
+	return false
 }
 
 // Apply makes the changes: entities, limits, and then deletions. A record that was changed
@@ -82,6 +114,7 @@ func (e *PartialError) Unwrap() error { return e.Err }
 // phases runs the changes in an order that leaves no entity without its limits for long.
 func (p *Plan) phases(ctx context.Context, run func(context.Context, *Change) error) error {
 	for _, phase := range []func(*Change) bool{
+		func(c *Change) bool { return p.crowded.Load() && c.frees() },
 		func(c *Change) bool { return c.Result != api.Deleted && c.Ref.Kind == limiter.RefEntity },
 		func(c *Change) bool { return c.Result != api.Deleted && c.Ref.Kind != limiter.RefEntity },
 		func(c *Change) bool { return c.Result == api.Deleted && c.Ref.Kind != limiter.RefEntity },
@@ -101,7 +134,7 @@ func (p *Plan) each(ctx context.Context, selected func(*Change) bool, run func(c
 	group.SetLimit(atOnce)
 	for i := range p.Changes {
 		c := &p.Changes[i]
-		if !c.Makes() || !selected(c) {
+		if !c.Makes() || c.Done || !selected(c) {
 			continue
 		}
 		group.Go(func() error {
@@ -190,9 +223,9 @@ func (p *Plan) send(ctx context.Context, c *Change, o client.Options) error {
 		err = noteEffect[api.Limits](p, c)(p.namespace.PutLimits(ctx, limitsOf(c.Ref), *c.after.Limits, o))
 	}
 	switch {
-	case err == nil, c.Result == api.Deleted && isNotFound(err):
+	case err == nil, c.Result == api.Deleted && is(err, api.NotFound):
 		return nil
-	case isPrecondition(err):
+	case is(err, api.Precondition):
 		return fmt.Errorf("%s was changed by another while this command ran: run it again: %w", Subject(c.Ref), err)
 	default:
 		return fmt.Errorf("%s: %w", Subject(c.Ref), err)

@@ -17,6 +17,7 @@ import (
 	"github.com/ratelimit/ratelimit/pkg/api"
 	"github.com/ratelimit/ratelimit/pkg/client"
 	"github.com/ratelimit/ratelimit/pkg/embedded"
+	"github.com/ratelimit/ratelimit/pkg/limiter"
 )
 
 // site is a service, and the requests that it gets.
@@ -49,7 +50,11 @@ var errCut = errors.New("the line is cut") //nolint:gochecknoglobals // an error
 func newSite(t *testing.T) *site {
 	t.Helper()
 	store := embedded.New(embedded.Config{})
-	a, err := controlapi.New(controlapi.Config{Store: store, Now: time.Now})
+	snapshot, err := limiter.NewSnapshot(limiter.Static{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	a, err := controlapi.New(controlapi.Config{Store: store, Now: time.Now, Sources: controlapi.Sources{Dropped: snapshot.Dropped}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -226,6 +231,33 @@ func TestRefused(t *testing.T) {
 	_, err := s.apply(t, `{manifest: m, limits: {system: {rpm: 1/minute}, entities: {a: {parent: z}}}}`, Options{})
 	if err == nil || !strings.Contains(err.Error(), "entity a: ") || s.writes.Load() != before {
 		t.Errorf("got %v after %d writes, want a refusal of entity a after none", err, s.writes.Load()-before)
+	}
+}
+
+// A manifest after which each bucket has room for its limits is applied, though a record of it would fill one beside
+// the stored ones. One after which a bucket has no room is refused.
+func TestRoomWithinAManifest(t *testing.T) {
+	s := newSite(t)
+	names := func(prefix string, n int) string {
+		var all []string
+		for i := range n {
+			all = append(all, fmt.Sprintf("%s%d: 1/day", prefix, i))
+		}
+		return "{" + strings.Join(all, ", ") + "}"
+	}
+	levels := func(system, resource string) string {
+		return fmt.Sprintf("{manifest: m, limits: {system: %s, resources: {api: %s}}}", system, resource)
+	}
+	of := func(system, resource string) []string {
+		return []string{"limits of the system " + system, "limits of resource api " + resource}
+	}
+	s.want(t, levels(names("a", 12), names("b", 4)), Options{}, of("created", "created")...)
+	s.want(t, levels(names("a", 4), names("b", 12)), Options{}, of("changed", "changed")...)
+	s.want(t, levels(names("a", 12), names("b", 4)), Options{}, of("changed", "changed")...)
+	s.want(t, fmt.Sprintf("{manifest: m, limits: {system: %s}}", names("a", 16)), Options{Prune: true}, of("changed", "deleted")...)
+	before := s.writes.Load()
+	if _, err := s.apply(t, levels(names("a", 16), names("b", 1)), Options{}); !is(err, api.NoRoom) || s.writes.Load() != before {
+		t.Errorf("17 names: got %v after %d writes, want a refusal after none", err, s.writes.Load()-before)
 	}
 }
 

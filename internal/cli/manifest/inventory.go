@@ -172,7 +172,7 @@ func (v *inventory) savePart(ctx context.Context, n *client.Namespace, p *part) 
 			change = &put.Change
 		}
 	}
-	if isPrecondition(err) {
+	if is(err, api.Precondition) {
 		return fmt.Errorf("another apply of manifest %s runs, or ran meanwhile: run the command again: %w", v.name, err)
 	}
 	if err != nil {
@@ -185,12 +185,8 @@ func (v *inventory) savePart(ctx context.Context, n *client.Namespace, p *part) 
 	return nil
 }
 
-func isPrecondition(err error) bool {
+// is reports whether an error is a problem of a kind.
+func is(err error, kind api.Kind) bool {
 	problem, ok := errors.AsType[*api.Problem](err)
-	return ok && problem.Type == api.Precondition
-}
-
-func isNotFound(err error) bool {
-	problem, ok := errors.AsType[*api.Problem](err)
-	return ok && problem.Type == api.NotFound
+	return ok && problem.Type == kind
 }

@@ -66,6 +66,7 @@ type Plan struct {
 	own       *inventory // nil = the manifest has no name
 	drop      []string   // keys that the inventory loses
 	inMemory  atomic.Bool
+	crowded   atomic.Bool // a bucket has room for all limits only after changes that take some away
 }
 
 // NewPlan compares a manifest with the records of a namespace.
@@ -255,7 +256,7 @@ func readOne(ctx context.Context, n *client.Namespace, ref limiter.Ref) (Record,
 	} else {
 		r.Limits, err = n.Limits(ctx, limitsOf(ref))
 	}
-	if isNotFound(err) {
+	if is(err, api.NotFound) {
 		return Record{}, nil
 	}
 	r.Ref = ref

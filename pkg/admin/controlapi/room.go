@@ -120,7 +120,7 @@ func (r *room) check(s subject) error {
 	if asked, err := r.asked(s); !asked || err != nil {
 		return err
 	}
-	return problem(http.StatusUnprocessableEntity, api.Invalid, fmt.Sprintf(
+	return problem(http.StatusUnprocessableEntity, api.NoRoom, fmt.Sprintf(
 		"%s: there would be %d limits, and a bucket has at most %d, so that %s would not count; give fewer names, delete others first, or store limits that stand alone (inherit: false)",
 		s, limiter.MaxLimits+len(dropped), limiter.MaxLimits, strings.Join(names, ", ")))
 }
