@@ -122,17 +122,23 @@ func putting(p *types.Put) (write, error) {
 // ifAbsent is the condition that there is no item.
 var ifAbsent = []string{"!", schema.AttrPK}
 
-// pairs returns names and encoded values in turn.
+// pairs returns names and encoded values in turn, texts last: a server seeks an attribute from the front, and takes are
+// about numbers.
 func pairs(of attributes) ([]string, error) {
 	all := make([]string, 0, 2*len(of))
+	var texts []string
 	for name, v := range of {
 		s, err := encode(v)
 		if err != nil {
 			return nil, fmt.Errorf("the attribute %q: %w", name, err)
 		}
-		all = append(all, name, s)
+		if s[0] == 'S' {
+			texts = append(texts, name, s)
+		} else {
+			all = append(all, name, s)
+		}
 	}
-	return all, nil
+	return append(all, texts...), nil
 }
 
 func deleting(d *types.Delete) (write, error) {
