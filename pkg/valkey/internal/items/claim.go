@@ -24,11 +24,10 @@ func claimed(writes []write) (with []write, record int) {
 	c.sk = skClaim
 	c.condition = slices.Concat([]string{"|", "2"}, of.condition, []string{"=", attrClaimant, "S" + writes[bucket].pk}) // rule: one record stands beside one bucket
 	c.reads = append(slices.Clone(of.reads), attrClaimant)
-	c.actions = append(slices.Clone(of.actions), "S", attrClaimant, "S"+writes[bucket].pk)
-	c.count++
-	for i := 0; i+2 < len(c.actions); i += 3 { // a put sets each attribute
-		if c.actions[i+1] == schema.AttrSK {
-			c.actions[i+2] = "S" + skClaim
+	c.actions.set = append(slices.Clone(of.actions.set), attrClaimant, "S"+writes[bucket].pk)
+	for i := 0; i < len(c.actions.set); i += 2 { // a put sets each attribute
+		if c.actions.set[i] == schema.AttrSK {
+			c.actions.set[i+1] = "S" + skClaim
 		}
 	}
 	return append(slices.Clone(writes), c), record

@@ -167,27 +167,27 @@ func (c *compiler) one() []string {
 	return []string{op, n, c.value()}
 }
 
-// update returns the words of the actions of an update, and the number of actions.
-func (c *compiler) update(s *string) (words []string, n int) {
+// update returns the actions of an update.
+func (c *compiler) update(s *string) (all actions) {
 	if s == nil {
-		return nil, 0
+		return all
 	}
 	c.rest = split(*s)
 	for len(c.rest) > 0 && c.err == nil {
 		section := c.next()
 		for {
-			n++
-			words = append(words, c.action(section)...)
+			c.action(section, &all)
 			if c.peek() != "," {
 				break
 			}
 			c.next()
 		}
 	}
-	return words, n
+	return all
 }
 
-func (c *compiler) action(section string) []string {
+// action appends an action to those before it.
+func (c *compiler) action(section string, to *actions) {
 	name := c.name()
 	switch section {
 	case "SET":
@@ -195,17 +195,18 @@ func (c *compiler) action(section string) []string {
 		v := c.value()
 		c.meter.set(name, v)
 		if c.peek() != "-" {
-			return []string{"S", name, v}
+			to.set = append(to.set, name, v)
+			return
 		}
 		c.next()
-		return []string{"-", name, v, c.name()}
+		to.lessened, to.by = append(to.lessened, name, v), append(to.by, c.name())
 	case "ADD":
 		v := c.value()
 		c.meter.add(name, v)
-		return []string{"A", name, v}
+		to.added = append(to.added, name, v)
 	case "REMOVE":
-		return []string{"R", name}
+		to.removed = append(to.removed, name)
+	default:
+		c.fail("the section %q", section)
 	}
-	c.fail("the section %q", section)
-	return nil
 }

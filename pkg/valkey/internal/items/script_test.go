@@ -4,6 +4,7 @@ import (
 	"context"
 	"math/big"
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -94,6 +95,25 @@ func TestNumbers(t *testing.T) {
 			if err != nil && !refused || refused == want {
 				t.Fatalf("%d: %s %s %s: %v, want %t", i, x, op, y, err, want)
 			}
+		}
+	}
+}
+
+// A new item has its numbers in front of its texts, since takes read and change numbers.
+func TestNewItemHasItsNumbersInFront(t *testing.T) {
+	server := valkeytest.Start(t)
+	s := open(t, server)
+	for range 10 { // attributes come in any order
+		it := itemKey("s")
+		for _, name := range []string{"a", "b", "c"} {
+			it[name], it["text_"+name] = numberOf("1"), textOf("x")
+		}
+		if _, err := s.PutItem(t.Context(), &dynamodb.PutItemInput{Item: it}); err != nil {
+			t.Fatal(err)
+		}
+		names := strings.Fields(server.Must("EVAL", "return table.concat(redis.call('HKEYS', KEYS[1]), ' ')", "1", "{t}:i:p\x00s"))
+		if slices.Sort(names[:3]); !slices.Equal(names[:3], []string{"a", "b", "c"}) {
+			t.Fatalf("the item has %q in this order, want its numbers first", names)
 		}
 	}
 }

@@ -11,16 +11,14 @@ import (
 )
 
 // write is a conditional write of one item, as items.lua reads it. Its words are: kind, which image is
-// wanted, the keys; the number of attributes to be read, and those; the condition; the number of actions,
-// and those.
+// wanted, the keys; the number of attributes to be read, and those; the condition; its actions.
 type write struct {
 	kind      string // U an update, P a put, D a delete, C a condition alone
 	pk, sk    string
 	image     string   // of the item afterwards that is wanted: noImage, wholeImage, or a serial number, see awsdb.ChangesSince
 	reads     []string // all attributes that the condition and the actions are about
 	condition []string
-	actions   []string
-	count     int // of actions
+	actions   actions
 	asked     types.ReturnValuesOnConditionCheckFailure
 	meter     meter
 }
@@ -54,6 +52,23 @@ func (w *write) exact() bool {
 	return w.kind != "C"
 }
 
+// actions are what a write does to attributes. Their words are four numbers, those of the first three and of the last
+// one, and then the fields in order.
+type actions struct {
+	set      []string // names and values, in turn
+	lessened []string // names and values, in turn: numbers, less the attributes that the next field has
+	by       []string
+	added    []string // names and numbers, in turn
+	removed  []string
+}
+
+// words appends the words of the actions.
+func (a *actions) words(to []string) []string {
+	to = append(to, strconv.Itoa(len(a.set)/2), strconv.Itoa(len(a.lessened)/2), strconv.Itoa(len(a.added)/2), strconv.Itoa(len(a.removed)))
+	to = append(append(append(to, a.set...), a.lessened...), a.added...)
+	return append(append(to, a.by...), a.removed...)
+}
+
 // itemKey returns the key of the item.
 func (w *write) itemKey() schema.Key { return schema.Key{PK: w.pk, SK: w.sk} }
 
@@ -62,8 +77,7 @@ func (w *write) words(to []string) []string {
 	to = append(to, w.kind, w.image, "S"+w.pk, "S"+w.sk, strconv.Itoa(len(w.reads)))
 	to = append(to, w.reads...)
 	to = append(to, w.condition...)
-	to = append(to, strconv.Itoa(w.count))
-	return append(to, w.actions...)
+	return w.actions.words(to)
 }
 
 // keyed begins a write of the item with a key.
@@ -81,7 +95,7 @@ func (w *write) done(c *compiler) (write, error) {
 
 func updating(u *types.Update) (write, error) {
 	w, c := keyed("U", u.Key, u.ConditionExpression, u.ExpressionAttributeNames, u.ExpressionAttributeValues, u.ReturnValuesOnConditionCheckFailure)
-	w.actions, w.count = c.update(u.UpdateExpression)
+	w.actions = c.update(u.UpdateExpression)
 	if slices.ContainsFunc(c.read, func(attr string) bool { return slices.Contains(entryNames, attr) }) {
 		c.reads(entryNames...)
 	}
@@ -97,29 +111,34 @@ func putting(p *types.Put) (write, error) {
 	if err != nil {
 		return w, err
 	}
+	w.actions.set = all
 	for i := 0; i < len(all); i += 2 {
-		w.actions = append(w.actions, "S", all[i], all[i+1])
 		c.meter.set(all[i], all[i+1])
 		c.meter.add(all[i], all[i+1])
 	}
-	w.count = len(p.Item)
 	return w.done(c)
 }
 
 // ifAbsent is the condition that there is no item.
 var ifAbsent = []string{"!", schema.AttrPK}
 
-// pairs returns names and encoded values in turn.
+// pairs returns names and encoded values in turn, texts last: a server seeks an attribute from the front, and takes are
+// about numbers.
 func pairs(of attributes) ([]string, error) {
 	all := make([]string, 0, 2*len(of))
+	var texts []string
 	for name, v := range of {
 		s, err := encode(v)
 		if err != nil {
 			return nil, fmt.Errorf("the attribute %q: %w", name, err)
 		}
-		all = append(all, name, s)
+		if s[0] == 'S' {
+			texts = append(texts, name, s)
+		} else {
+			all = append(all, name, s)
+		}
 	}
-	return all, nil
+	return append(all, texts...), nil
 }
 
 func deleting(d *types.Delete) (write, error) {
