@@ -30,6 +30,9 @@ type way struct {
 // errApart is of a server that is in no cluster, where several servers are named.
 var errApart = errors.New("the server is in no cluster")
 
+// errOther is of a server that is in a cluster where the first ones were in none, or the other way round.
+var errOther = errors.New("the server is in a cluster, unlike at the start, or in none any more: it has not the table")
+
 // connect makes clients of the servers that have slots, with their addresses where these may change: in a cluster. It
 // keeps those that there are of other addresses than lost, and returns had where all stay. It asks one server after
 // another: one that is cut off from the others of a cluster does not know where the slots are. It ends with ctx, and so
@@ -86,6 +89,9 @@ func (w *way) ask(ctx context.Context, asked string, slots []int, had *items.Ser
 		return nil, err
 	}
 	owners, err := w.owners(ctx, client, slots, asked)
+	if err == nil && had != nil && (owners == nil) != (had.Addresses == nil) { // rule: a table has its places for as long as the process lives
+		err = fmt.Errorf("%w: %s", errOther, asked)
+	}
 	if err == nil && owners == nil {
 		return &items.Servers{Clients: []rueidis.Client{client}}, nil
 	}

@@ -40,6 +40,12 @@ func historyRules() []mutant {
 				without: "if _ = left; true {",
 			},
 		}),
+		in("pkg/valkey", []mutant{
+			{
+				name: "a table has its places for as long as the process lives", file: "cluster.go", found: "TestServersOfAnotherKind",
+				without: "if err == nil && had != nil && owners != nil && had.Addresses == nil {",
+			},
+		}),
 		in("pkg/valkey/internal/items", []mutant{
 			{
 				name: "nothing is applied in other places before the first", file: "across.go", found: "TestAcrossPlaces",
