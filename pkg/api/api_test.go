@@ -123,7 +123,7 @@ func TestDollars(t *testing.T) {
 			t.Errorf("%q in JSON: got %q, %v, want %q", text, read, err, want)
 		}
 	}
-	for _, text := range []string{"5 USDT/hour", "1.1234567 USD/hour", "5/minute burst 99999999999999 USD", "1__0 USD/hour", "1_ USD/hour"} {
+	for _, text := range []string{"5 USDT/hour", "1.1234567 USD/hour", "5/minute burst 99999999999999 USD", "1__0 USD/hour", "1_ USD/hour", ".1 USD/hour"} {
 		if got, err := api.ParseLimit(text); err == nil {
 			t.Errorf("%q is read as %v", text, got)
 		}

@@ -115,7 +115,7 @@ func ParseLimit(text string) (Limit, error) {
 
 // inTokens writes amounts of dollars as tokens.
 func inTokens(text string) (tokens string, err error) {
-	tokens = regexp.MustCompile(`[0-9][0-9_.]*`+money.Unit+`\b`).ReplaceAllStringFunc(text, func(amount string) string {
+	tokens = regexp.MustCompile(`[0-9_.]+`+money.Unit+`\b`).ReplaceAllStringFunc(text, func(amount string) string {
 		n, ok := money.Parse(amount)
 		if !ok {
 			err = fmt.Errorf("%.100q is no amount of dollars: it is written like 12.50 USD or 1_000 USD", amount)

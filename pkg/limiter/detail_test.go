@@ -31,8 +31,8 @@ func TestRecordDetail(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	r := limiter.Record{Budgets: budgets, Limits: set(t, limiter.PerHour("usd", 700_000_000), limiter.PerDay("tpd", 2_000_000).WithBurst(10))}
-	if got, want := r.Detail(), "tpd 2_000_000/day burst 10, usd 700 USD/hour budget 12_345 USD/month"; got != want {
+	r := limiter.Record{Budgets: budgets, Limits: set(t, limiter.PerHour("usd", 700_000_000), limiter.PerDay("tpd", 2_000_000).WithBurst(10).WithMaxDebt(50_000), limiter.PerDay("none", 1).WithMaxDebt(limiter.NoDebt))}
+	if got, want := r.Detail(), "none 1/day max_debt 0, tpd 2_000_000/day burst 10 max_debt 50_000, usd 700 USD/hour budget 12_345 USD/month"; got != want {
 		t.Errorf("got %q, want %q", got, want)
 	}
 }

@@ -5,6 +5,8 @@ import (
 	"maps"
 	"strings"
 	"time"
+
+	"github.com/ratelimit/ratelimit/pkg/money"
 )
 
 // Record is the record of a Ref; the zero Record means that there is none.
@@ -81,7 +83,11 @@ func (r Record) Detail() string {
 	}
 	for i := range r.Limits.Len() {
 		l := r.Limits.At(i)
-		parts = append(parts, l.Name+" "+l.Text()+r.Budgets.detail(l.Name))
+		text := l.Name + " " + l.Text()
+		if l.MaxDebt != 0 {
+			text += " max_debt " + money.Amount(l.Name, max(l.MaxDebt, 0)) // NoDebt is below 0
+		}
+		parts = append(parts, text+r.Budgets.detail(l.Name))
 	}
 	if r.Alone {
 		parts = append(parts, "alone")
