@@ -239,9 +239,9 @@ func TestRefused(t *testing.T) {
 func TestRoomWithinAManifest(t *testing.T) {
 	s := newSite(t)
 	names := func(prefix string, n int) string {
-		var all []string
-		for i := range n {
-			all = append(all, fmt.Sprintf("%s%d: 1/day", prefix, i))
+		all := make([]string, n)
+		for i := range all {
+			all[i] = fmt.Sprintf("%s%d: 1/day", prefix, i)
 		}
 		return "{" + strings.Join(all, ", ") + "}"
 	}

@@ -139,9 +139,9 @@ func TestUsageBesideQuotaOfRule(t *testing.T) {
 		if err := json.Unmarshal(answer.Body.Bytes(), &list); err != nil {
 			t.Fatal(err)
 		}
-		var got []string
-		for _, u := range list.Items {
-			got = append(got, fmt.Sprintf("%s %d %s", u.Entity, u.Budget["l"], u.BudgetFrom["l"]))
+		got := make([]string, len(list.Items))
+		for i, u := range list.Items {
+			got[i] = fmt.Sprintf("%s %d %s", u.Entity, u.Budget["l"], u.BudgetFrom["l"])
 		}
 		slices.Sort(got)
 		if diff := cmp.Diff(want, got); diff != "" {
