@@ -118,8 +118,8 @@ func (c *denyCache) learn(now time.Time, ops []Op) {
 	defer c.mu.Unlock()
 	for i := range ops {
 		op := &ops[i]
-		if op.Late || op.ByShare {
-			continue // rule: an answer that is not the bucket's state is not cached
+		if op.Late || op.ByShare { // rule: an answer that is not the bucket's state is not cached
+			continue
 		}
 		for j := range op.Spends {
 			sp := &op.Spends[j]
