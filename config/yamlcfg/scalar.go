@@ -253,7 +253,7 @@ func ParseInteger(s string) (int64, bool) {
 func Grouping(text string) string {
 	for part := range strings.FieldsFuncSeq(text, func(r rune) bool { return r != '_' && (r < '0' || r > '9') }) {
 		if _, ok := money.Digits(part); !ok && part != "_" {
-			return "; digits are grouped by one _ between two of them, such as 25_000_000"
+			return "; " + money.Grouping
 		}
 	}
 	return ""

@@ -156,13 +156,9 @@ func noteCut(cmd *cobra.Command, verb string, done *api.Adjusted) {
 		verbs = "would be"
 	}
 	for _, b := range done.Booked {
-		unit := " tokens"
-		if money.Is(b.Limit) {
-			unit = ""
-		}
 		if booked := max(b.Tokens, -b.Tokens); b.Cut > 0 {
 			of := func(n api.Tokens) string { return money.Amounts(b.Limit, n.String()) }
-			cmd.PrintErrf("note: limit %s: %s of %s%s %s booked, and %s cut: %s\n", b.Limit, of(booked), of(booked+b.Cut), unit, verbs, of(b.Cut), bound)
+			cmd.PrintErrf("note: limit %s: %s of %s %s booked, and %s cut: %s\n", b.Limit, of(booked), money.Counted(b.Limit, (booked+b.Cut).String()), verbs, of(b.Cut), bound)
 		}
 	}
 }
@@ -176,12 +172,7 @@ func unfit(err error, change api.BucketChange) error {
 	texts := make([]string, 0, len(p.Booked))
 	some := false
 	for _, b := range p.Booked {
-		unit := " tokens"
-		if money.Is(b.Limit) {
-			unit = ""
-		}
-		of := func(n api.Tokens) string { return money.Amounts(b.Limit, n.String()) }
-		texts = append(texts, fmt.Sprintf("%s of %s%s fit into limit %s", of(b.Tokens), of(b.Tokens+b.Cut), unit, b.Limit))
+		texts = append(texts, fmt.Sprintf("%s of %s fit into limit %s", money.Amounts(b.Limit, b.Tokens.String()), money.Counted(b.Limit, (b.Tokens+b.Cut).String()), b.Limit))
 		some = some || b.Tokens > 0
 	}
 	told := *p

@@ -145,7 +145,7 @@ func (l *Limit) set(part, text string) error {
 	n, err := strconv.ParseInt(digits, 10, 64)
 	switch {
 	case !ok && strings.Contains(number, "_"):
-		return fmt.Errorf("%.100s is %.100q; digits are grouped by one _ between two of them, such as 25_000_000", part, text)
+		return fmt.Errorf("%.100s is %.100q; %s", part, text, money.Grouping)
 	case part == "budget" && (err != nil || n < 1 || !slash):
 		return fmt.Errorf("budget is %.100q; it must be tokens and a window, such as 5000/day", text)
 	case part == "budget":

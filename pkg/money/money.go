@@ -45,7 +45,10 @@ func Parse(text string) (int64, bool) {
 	return n*Tokens + part, err == nil
 }
 
-// Digits returns decimal digits without what groups them: one '_' with digits on both sides, as in "25_000_000". It is
+// Grouping says how digits are grouped, see [Digits].
+const Grouping = "digits are grouped by one _ between two of them, such as 25_000_000"
+
+// Digits returns decimal digits without their separators: one '_' with digits on both sides, as in "25_000_000". It is
 // false for any other text.
 func Digits(text string) (digits string, ok bool) {
 	for group := range strings.SplitSeq(text, "_") {

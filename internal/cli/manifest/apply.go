@@ -34,7 +34,7 @@ func (p *Plan) Check(ctx context.Context) error {
 	brings := p.brings()
 	return p.each(ctx, func(*Change) bool { return true }, func(ctx context.Context, c *Change) error {
 		err := p.send(ctx, c, client.Options{DryRun: true, AllowNew: p.allowNew, AllowKinds: brings.kinds(c)})
-		if is(err, api.NoRoom) && p.frees(c) {
+		if is(err, api.NoRoom) && p.othersFree(c) {
 			p.crowded.Store(true)
 			return nil
 		}
@@ -42,8 +42,8 @@ func (p *Plan) Check(ctx context.Context) error {
 	})
 }
 
-// frees reports whether a change other than one takes limits away.
-func (p *Plan) frees(one *Change) bool {
+// othersFree reports whether a change other than one takes limits away.
+func (p *Plan) othersFree(one *Change) bool {
 	for i := range p.Changes {
 		if c := &p.Changes[i]; c != one && c.Makes() && c.frees() {
 			return true
@@ -57,11 +57,12 @@ func (c *Change) frees() bool {
 	if c.before.Limits == nil {
 		return false
 	}
+	var after api.Limits
+	if c.after.Limits != nil {
+		after = *c.after.Limits
+	}
 	for name := range c.before.Limits.Limits {
-		if c.after.Limits == nil {
-			return true
-		}
-		if _, stays := c.after.Limits.Limits[name]; !stays {
+		if _, stays := after.Limits[name]; !stays {
 			return true
 		}
 	}
