@@ -69,7 +69,12 @@ func CheckBody(text string) error {
 func BodyParts(text string) iter.Seq2[string, bool] {
 	return func(yield func(part string, placeholder bool) bool) {
 		begin := 0
-		for i := 0; i < len(text); {
+		for i := 0; ; {
+			brace := strings.IndexByte(text[i:], '{')
+			if brace < 0 {
+				break
+			}
+			i += brace
 			name, quoted := placeholderAt(text[i:])
 			end := i + len(name) + len("{}")
 			switch {
@@ -92,21 +97,16 @@ func BodyParts(text string) iter.Seq2[string, bool] {
 	}
 }
 
-// placeholderAt returns the name of the placeholder with which a text begins, "" for none, and whether it stands in
-// two braces on each side.
+// placeholderAt returns the name of the placeholder with which a text that begins with a brace begins, "" for none,
+// and whether it stands in two braces on each side.
 func placeholderAt(text string) (name string, quoted bool) {
-	inner, opened := strings.CutPrefix(text, "{")
-	if !opened {
-		return "", false
-	}
-	inner, twice := strings.CutPrefix(inner, "{")
+	inner, twice := strings.CutPrefix(text[1:], "{")
 	n := 0
 	for n < len(inner) && isNameByte(inner[n], n) {
 		n++
 	}
 	name, rest := inner[:n], inner[n:]
-	switch {
-	case n == 0 || !strings.HasPrefix(rest, "}"), twice && !strings.HasPrefix(rest, "}}"):
+	if n == 0 || !strings.HasPrefix(rest, "}") || twice && !strings.HasPrefix(rest, "}}") {
 		return "", false
 	}
 	return name, twice

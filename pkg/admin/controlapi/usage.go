@@ -99,6 +99,9 @@ func (a usageReader) list(c *call) (any, error) {
 // addBudgets adds the budgets of limits that were used.
 func (a usageReader) addBudgets(c *call, w limiter.UsageWindow, all []api.Usage) error {
 	r := budgetReader{usageReader: a, c: c, window: w, stored: make(map[limiter.Ref]limiter.StoredBudgetLimits), deciding: make(map[limiter.BudgetBucket][]limiter.EffectiveLimit)}
+	if a.file != nil {
+		r.own = slices.DeleteFunc(a.file().Rules.OwnLimits(c.namespace()), func(own descriptor.OwnLimits) bool { return own.Shadow })
+	}
 	for i := range all {
 		if err := r.add(&all[i]); err != nil {
 			return err
@@ -115,7 +118,7 @@ type budgetReader struct {
 	window   limiter.UsageWindow
 	stored   map[limiter.Ref]limiter.StoredBudgetLimits
 	deciding map[limiter.BudgetBucket][]limiter.EffectiveLimit
-	own      []descriptor.OwnLimits // of the rules in force; nil = they are not read yet
+	own      []descriptor.OwnLimits // of the rules in force
 }
 
 // add adds the budget of each limit: the quota that decides in the window, or else the budget in force.
@@ -169,12 +172,6 @@ func (r *budgetReader) quotas(of limiter.BudgetBucket) ([]limiter.EffectiveLimit
 
 // withRules returns the limits that decide where the own ones of rules are in force too. Those of the first rule count.
 func (r *budgetReader) withRules(of limiter.BudgetBucket, all []limiter.EffectiveLimit) []limiter.EffectiveLimit {
-	if r.file == nil {
-		return all
-	}
-	if r.own == nil {
-		r.own = slices.DeleteFunc(r.file().Rules.OwnLimits(of.Namespace), func(own descriptor.OwnLimits) bool { return own.Shadow })
-	}
 	all = slices.Clone(all)
 	for _, own := range r.own {
 		for i := range own.Limits.Len() {
