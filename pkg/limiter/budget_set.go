@@ -39,7 +39,7 @@ func storedSource(place int) Source {
 	return [...]Source{SourceEntity, SourceEntityDefault, SourceResource, SourceSystem}[place]
 }
 
-// quota returns the tokens of the most specific quota that is the budget of a limit in a window, and its place;
+// quota returns the tokens and the place of a quota: the most specific one that is the budget of a limit in a window.
 // [SourceNone] = there is none.
 func (s *StoredBudgets) quota(limit string, w UsageWindow) (int64, Source) {
 	for i, at := range s {

@@ -50,8 +50,8 @@ func (l estimator) estimate(r *Request) *plan.Request {
 	return &told
 }
 
-// believed returns the estimate of one limit, in millitokens, and what all replicas together have
-// less the tokens that this one takes.
+// believed returns the estimate of one limit, in millitokens. whole is the tokens of all replicas together, less those
+// that this one takes.
 func (l estimator) believed(r *Request, limit string) (estimate, whole int64) {
 	spent := l.underWayUpTo(r, limit) + l.owes(limit)
 	v := l.view

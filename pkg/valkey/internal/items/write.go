@@ -52,7 +52,7 @@ func (w *write) exact() bool {
 	return w.kind != "C"
 }
 
-// actions are what a write does to attributes. Their words are four numbers, those of the first three and of the last
+// actions are the changes of attributes by a write. Their words are four numbers, those of the first three and of the last
 // one, and then the fields in order.
 type actions struct {
 	set      []string // names and values, in turn
