@@ -98,6 +98,7 @@ func TestStoredQuotasAreBudgets(t *testing.T) {
 		limiter.EntityLimitsRef("e", limiter.DefaultResource): monthly(t, 40),
 	})
 	fifty, nothing := set(t, limiter.Quota("tpm.month", 50, month)), set(t, limiter.Limit{Name: "tpm.month", RefillPeriod: 24 * time.Hour})
+	beside := set(t, limiter.PerMinute("tpm", 10), limiter.Quota("tpm.month", 50, month))
 	byDay := set(t, limiter.Quota("tpm.month", 50, limiter.Calendar{Unit: limiter.CalendarDay}))
 	for _, tt := range []struct {
 		name   string
@@ -113,6 +114,7 @@ func TestStoredQuotasAreBudgets(t *testing.T) {
 		{"of the entity for the resource", set1, "e", limiter.StoredBudgets{0: {Limits: fifty}}, 50, limiter.SourceEntity},
 		{"of the system", set1, "x", limiter.StoredBudgets{3: {Limits: fifty}}, 50, limiter.SourceSystem},
 		{"of the system, with a budget of the entity", set1, "e", limiter.StoredBudgets{3: {Limits: fifty}}, 40, limiter.SourceEntityDefaultConfig},
+		{"beside a stored budget", set1, "x", limiter.StoredBudgets{1: {Limits: beside, Budgets: monthly(t, 70)}}, 50, limiter.SourceEntityDefault},
 		{"of another unit", set1, "x", limiter.StoredBudgets{1: {Limits: byDay}}, 100, limiter.SourceSystemConfig},
 		{"of nothing", set1, "x", limiter.StoredBudgets{1: {Limits: nothing}}, 0, limiter.SourceNone},
 		{"without a budget", nil, "x", limiter.StoredBudgets{1: {Limits: fifty}}, 0, limiter.SourceNone},
