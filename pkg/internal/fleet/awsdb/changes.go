@@ -10,7 +10,7 @@ import (
 const changesSince = "CHANGES_SINCE_"
 
 // ChangesSince returns the ReturnValues of an update whose sender knows the item of a serial number. If that
-// item was updated, the reply has the attributes that the update set, and the new serial number. Else it has the
+// item was updated, the reply has no attributes, and the client has seen that it is that to the call. Else it has the
 // whole item, as after ALL_NEW. DynamoDB has no such reply: only a server that runs scripts is asked for it.
 func ChangesSince(serial int64) types.ReturnValue {
 	return types.ReturnValue(changesSince + strconv.FormatInt(serial, 10))

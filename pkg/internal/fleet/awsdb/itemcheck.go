@@ -75,7 +75,7 @@ func checkUpdate(in *dynamodb.UpdateItemInput, got item) error {
 	switch {
 	case !asksForItem(in.ReturnValues):
 		return checkNoItem("UpdateItem", in.Key, got)
-	case (in.ReturnValues == types.ReturnValueAllNew || got[attrPK] != nil) && !hasKey(got, in.Key):
+	case in.ReturnValues != types.ReturnValueUpdatedNew && !hasKey(got, in.Key):
 		return other("UpdateItem", in.Key, "it has the item %s", keyText(got))
 	case in.ReturnValues == types.ReturnValueUpdatedNew && got[attrPK] != nil:
 		return other("UpdateItem", in.Key, "it has the whole item %s, and the changed attributes were asked for", keyText(got))

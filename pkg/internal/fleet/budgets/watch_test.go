@@ -88,23 +88,22 @@ func (l *ledger) end() {
 func (l *ledger) use(entity string) schema.Key {
 	l.Helper()
 	k := schema.BucketKey(l.ns, limiter.BucketKey{Entity: entity, Resource: "r"}, 0)
-	gain, ok := schema.NewGain(k, map[string]int64{"l": 8 * limiter.Milli}, time.Now().UTC())
+	snapshots, ok := schema.SnapshotsOf(k, time.Now().UTC())
 	if !ok {
 		l.Fatalf("%s has no usage", k)
 	}
-	for i := range gain.Snapshots {
+	for _, w := range limiter.UsageWindows() {
 		e := schema.NewExpression()
-		for name, v := range gain.Item(&gain.Snapshots[i], time.Hour) {
+		for name, v := range snapshots.Item(w, time.Hour) {
 			e.Set(name, v)
 		}
-		for name, v := range gain.Added {
-			e.AddValue(name, v)
-		}
-		if _, err := l.db.UpdateItem(l.Context(), e.Input("buckets", gain.Key(&gain.Snapshots[i]))); err != nil {
+		e.Add(schema.AttrEvents, 1)
+		e.Add(schema.UsedAttr("l"), 8*limiter.Milli)
+		if _, err := l.db.UpdateItem(l.Context(), e.Input("buckets", snapshots.Key(w))); err != nil {
 			l.Fatal(err)
 		}
 	}
-	return gain.Key(&gain.Snapshots[0])
+	return snapshots.Key(limiter.UsageHour)
 }
 
 // wants requires the events so far.

@@ -22,13 +22,13 @@ func TestHomeOfABucket(t *testing.T) {
 		}
 		of.Variant = rapid.Uint64().Draw(t, "variant")
 		k := BucketKey(someNS, of, rapid.IntRange(0, MaxShards-1).Draw(t, "shard"))
-		gain, ok := NewGain(k, map[string]int64{"l": 1}, time.Now())
-		keys := append(make([]Key, 0, 1+len(gain.Snapshots)), k)
-		for i := range gain.Snapshots {
-			keys = append(keys, gain.Key(&gain.Snapshots[i]))
+		snapshots, ok := SnapshotsOf(k, time.Now())
+		if !ok {
+			t.Fatalf("%v has no snapshots", k)
 		}
-		if len(keys) != 4 && ok {
-			t.Fatalf("%d keys", len(keys))
+		keys := []Key{k}
+		for _, w := range limiter.UsageWindows() {
+			keys = append(keys, snapshots.Key(w))
 		}
 		for _, k := range keys {
 			if got, known := Home(k); got != home || !known {

@@ -15,13 +15,15 @@ import (
 	"github.com/ratelimit/ratelimit/pkg/limiter"
 )
 
+// AttrEvents is the attribute of a usage snapshot that counts writes.
+const AttrEvents = "total_events"
+
 // Attributes of usage snapshots. Those of limits and of positions begin with a prefix that
 // no other attribute has.
 const (
 	attrWindow      = "window" // hour, day or month
 	attrWindowStart = "window_start"
 	attrWindowEnd   = "window_end"
-	attrEvents      = "total_events"
 
 	usedPrefix     = "u_" // and a limit: net millitokens
 	positionPrefix = "p_" // and a shard of the stream: the last sequence number of it that is counted
@@ -92,46 +94,40 @@ func (u *UsageOf) attributes(ns string, expires time.Time) map[string]types.Attr
 	return all
 }
 
-// Gain is the usage that one write of a bucket's item adds to snapshots, where there is no aggregator.
-type Gain struct {
-	Added     map[string]types.AttributeValue // numbers to add to each snapshot
-	Snapshots []UsageOf
+// Snapshots are those that the use of a bucket at a time is counted in, where there is no aggregator.
+type Snapshots struct {
+	Bucket limiter.BucketKey // which limits usage leaves out: its variant and its window
 
-	namespace string
+	of aggregator.Bucket
+	at time.Time
 }
 
-// Key returns the key of a snapshot.
-func (g *Gain) Key(of *UsageOf) Key { return of.Key(g.namespace) }
-
-// Item returns the attributes of a new snapshot, but for its key and names. keep is how long it stays
-// after the end of its window.
-func (g *Gain) Item(of *UsageOf, keep time.Duration) map[string]types.AttributeValue {
-	return of.attributes(g.namespace, of.Window.End(of.Start).Add(keep))
-}
-
-// NewGain returns the usage of the consumption of a bucket's item at a time. consumed is by limit, in
-// millitokens. It reports false for an item that is no bucket's, and where usage leaves all limits out.
-func NewGain(k Key, consumed map[string]int64, at time.Time) (gain Gain, ok bool) {
+// SnapshotsOf returns those of a bucket's item. It reports false for an item that is no bucket's.
+func SnapshotsOf(k Key, at time.Time) (s Snapshots, ok bool) {
 	bucket, err := BucketOf(k)
-	if err != nil {
-		return Gain{}, false
-	}
-	variant := variantOf(k)
-	added := map[string]types.AttributeValue{attrEvents: NumberAttribute(1)}
-	for limit, n := range consumed {
-		if !variant.Uncounted(limit) {
-			added[usedPrefix+limit] = NumberAttribute(n)
-		}
-	}
-	if len(added) == 1 {
-		return Gain{}, false
-	}
-	gain = Gain{Added: added, namespace: bucket.Namespace}
-	for _, w := range limiter.UsageWindows() {
-		gain.Snapshots = append(gain.Snapshots, UsageOf{Entity: bucket.Entity, Resource: bucket.Resource, Window: w, Start: w.Start(at)})
-	}
-	return gain, true
+	return Snapshots{Bucket: variantOf(k), of: bucket, at: at}, err == nil
 }
+
+// snapshot returns that of a window.
+func (s *Snapshots) snapshot(w limiter.UsageWindow) UsageOf {
+	return UsageOf{Entity: s.of.Entity, Resource: s.of.Resource, Window: w, Start: w.Start(s.at)}
+}
+
+// Key returns the key of the snapshot of a window.
+func (s *Snapshots) Key(w limiter.UsageWindow) Key {
+	u := s.snapshot(w)
+	return u.Key(s.of.Namespace)
+}
+
+// Item returns the attributes of a new snapshot of a window, but for its key and names. keep is how long it stays
+// after the end of the window.
+func (s *Snapshots) Item(w limiter.UsageWindow, keep time.Duration) map[string]types.AttributeValue {
+	u := s.snapshot(w)
+	return u.attributes(s.of.Namespace, w.End(u.Start).Add(keep))
+}
+
+// UsedAttr returns the attribute of a snapshot that counts the use of a limit, in millitokens.
+func UsedAttr(limit string) string { return usedPrefix + limit }
 
 // LimitOfConsumed returns the limit whose consumption an attribute of a bucket's item counts.
 func LimitOfConsumed(attr string) (limit string, ok bool) {
@@ -193,7 +189,7 @@ func (c *UsageChange) Input(table string) *dynamodb.UpdateItemInput {
 	for limit, n := range c.Used {
 		e.AddValue(usedPrefix+limit, NumberAttribute(n)) // 0, too: the limit was in use
 	}
-	e.Add(attrEvents, c.Events)
+	e.Add(AttrEvents, c.Events)
 	return e.Input(table, c.Of.Key(ns))
 }
 
@@ -235,7 +231,7 @@ func ParseUsage(table string, item map[string]types.AttributeValue) (limiter.Usa
 	if u.Start, err = time.Parse(usageTime, r.Text(attrWindowStart)); err != nil {
 		r.Fail(attrWindowStart, "is no time in the form %s", usageTime)
 	}
-	u.Events = r.saturated(attrEvents)
+	u.Events = r.saturated(AttrEvents)
 	_, entity, _ := strings.Cut(k.PK, "#")
 	resource, _, _ := strings.Cut(strings.TrimPrefix(k.SK, skUsagePrefix), "#")
 	u.Entity, u.Resource = r.nameOr(AttrEntity, entity), r.nameOr(AttrResource, resource)

@@ -26,27 +26,36 @@ type batch struct {
 	latest int64  // Unix ms, by the clock of the server: nothing is applied later; 0 = at any time
 }
 
+// words returns those of the script.
+func (b *batch) words(g *gains) []string {
+	if len(b.writes) == 1 && b.token == "" && b.latest == 0 {
+		if words, ok := b.writes[0].plain(g); ok {
+			return words
+		}
+	}
+	const ofOne = 64 // about
+	words := append(make([]string, 0, ofOne*len(b.writes)), "batch", b.token, strconv.FormatInt(b.latest, 10), strconv.Itoa(len(b.writes)))
+	for i := range b.writes {
+		words = b.writes[i].words(words)
+	}
+	return g.words(words)
+}
+
 // apply runs the script with a batch of writes and their gains.
 func (s *Session) apply(ctx context.Context, b *batch, g gains) (*result, error) {
 	d, writes := s.db, b.writes
 	of := d.prefixes[b.place]
-	keys := make([]string, len(writes), len(writes)+len(g.snapshots))
-	args := make([]string, 0, 64*len(writes))
-	args = append(args, string(of), b.token, strconv.FormatInt(b.latest, 10), strconv.Itoa(len(writes)))
+	keys := make([]string, len(writes), len(writes)+3)
 	for i := range writes {
 		keys[i] = of.item(writes[i].pk, writes[i].sk)
-		args = writes[i].words(args)
 	}
-	args = g.words(args)
-	for i := range g.snapshots {
-		keys = append(keys, g.snapshots[i].key)
-	}
+	keys = g.keys(keys)
 	exact := slices.ContainsFunc(writes, func(w write) bool { return w.exact() })
-	reply, err := s.run(ctx, b.place, keys, args, exact && d.cfg.Replica)
+	reply, err := s.run(ctx, b.place, keys, b.words(&g), exact && d.cfg.Replica)
 	if err != nil {
 		return nil, d.translate(err)
 	}
-	return parse(reply, len(writes))
+	return parse(reply, writes)
 }
 
 // waitForReplica is how long an exact write waits for a replica. Commuting writes of buckets, as takes are, do not
@@ -171,9 +180,17 @@ func (s *Session) read(ctx context.Context, place int, commands func(client ruei
 	return answers, d.translate(err)
 }
 
-// fetch reads items of one place by the keys of their hashes, nil where there is none, in one round trip. An item that
-// cannot be read has a fault.
+// fetch reads items of one place by the keys of their hashes, nil where there is none. An item that cannot be read has a
+// fault.
 func (s *Session) fetch(ctx context.Context, place int, keys []string) (all []attributes, faults []error, err error) {
+	if all, faults, err = s.hashes(ctx, place, keys); err == nil {
+		err = s.whole(ctx, place, all)
+	}
+	return all, faults, err
+}
+
+// hashes reads items as fetch does, without the open hours of usage, in one round trip.
+func (s *Session) hashes(ctx context.Context, place int, keys []string) (all []attributes, faults []error, err error) {
 	answers, err := s.read(ctx, place, func(client rueidis.Client) []rueidis.Completed {
 		commands := make([]rueidis.Completed, len(keys))
 		for i, k := range keys {

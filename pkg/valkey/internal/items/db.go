@@ -15,8 +15,12 @@ import (
 )
 
 var (
+	//go:embed numbers.lua
+	numbersScript string // of those below
 	//go:embed places.lua
-	placesScript string // of the two below
+	placesScript string // of items.lua and sweep.lua
+	//go:embed plain.lua
+	plainScript string // before items.lua
 	//go:embed items.lua
 	itemsScript string
 	//go:embed permissions.lua
@@ -191,7 +195,7 @@ func (d *DB) Sweep(ctx context.Context, before time.Time, n int) (more bool, err
 	var full atomic.Bool
 	err = inPlaces(len(d.prefixes), func(place int) error {
 		client, of := d.client(place), d.prefixes[place]
-		looked, err := client.Do(ctx, client.B().Eval().Script("#!lua flags=allow-oom\n"+placesScript+sweepScript).Numkeys(1).Key(of.key("x")).
+		looked, err := client.Do(ctx, client.B().Eval().Script("#!lua flags=allow-oom\n"+numbersScript+placesScript+sweepScript).Numkeys(1).Key(of.key("x")).
 			Arg(string(of), strconv.FormatInt(before.Unix(), 10), strconv.Itoa(n)).Build()).AsInt64()
 		if looked == int64(n) {
 			full.Store(true)

@@ -86,13 +86,20 @@ func (c *compiler) want(w string) {
 	}
 }
 
+// name returns the next attribute, which is read.
 func (c *compiler) name() string {
+	n := c.attribute()
+	c.reads(n)
+	return n
+}
+
+// attribute returns the next attribute.
+func (c *compiler) attribute() string {
 	w := c.next()
 	n, ok := c.names[w]
 	if !ok {
 		c.fail("the name %q, which stands for nothing", w)
 	}
-	c.reads(n)
 	return n
 }
 
@@ -159,9 +166,7 @@ func (c *compiler) one() []string {
 		return []string{"!", n}
 	}
 	n, op := c.name(), c.next()
-	switch op {
-	case "=", "<>", "<", "<=", ">", ">=":
-	default:
+	if !isComparison(op) {
 		c.fail("the operator %q", op)
 	}
 	return []string{op, n, c.value()}
@@ -188,7 +193,15 @@ func (c *compiler) update(s *string) (all actions) {
 
 // action appends an action to those before it.
 func (c *compiler) action(section string, to *actions) {
-	name := c.name()
+	name := c.attribute()
+	if section == "ADD" {
+		if v := c.value(); !c.meter.counts(name, v) {
+			c.reads(name)
+			to.added = append(to.added, name, v)
+		}
+		return
+	}
+	c.reads(name)
 	switch section {
 	case "SET":
 		c.want("=")
@@ -200,10 +213,6 @@ func (c *compiler) action(section string, to *actions) {
 		}
 		c.next()
 		to.lessened, to.by = append(to.lessened, name, v), append(to.by, c.name())
-	case "ADD":
-		v := c.value()
-		c.meter.add(name, v)
-		to.added = append(to.added, name, v)
 	case "REMOVE":
 		to.removed = append(to.removed, name)
 	default:

@@ -152,7 +152,7 @@ func (d *DB) findOne(ctx context.Context, place int, had *loaded, create bool) (
 	if now.history, now.table, err = d.readHistory(reply, had != nil); err != nil {
 		return nil, err
 	}
-	script := "#!lua\nlocal H = '" + now.text() + "'\n" + placesScript + itemsScript
+	script := "#!lua\nlocal H, T = '" + now.text() + "', '" + string(of) + "'\n" + numbersScript + plainScript + placesScript + itemsScript
 	if now.sha, err = client.Do(ctx, client.B().ScriptLoad().Script(script).Build()).ToString(); err != nil {
 		return nil, d.translate(err)
 	}

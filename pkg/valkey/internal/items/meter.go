@@ -9,34 +9,31 @@ import (
 // meter notes the consumption of limits that a write adds, and its time. So usage is counted by the
 // very script that takes, exactly once, and there is no aggregator.
 type meter struct {
-	consumed map[string]int64 // millitokens by limit
-	at       int64            // Unix ms; 0 = the write has no time
+	consumed []consumption
+	at       int64 // Unix ms; 0 = the write has no time
+}
+
+// consumption is that of a limit.
+type consumption struct {
+	limit  string
+	number string // of millitokens
 }
 
 // set notes an attribute that is set.
 func (m *meter) set(name, value string) {
 	if name == schema.AttrLastTake || name == schema.AttrAt {
-		m.at = max(m.at, number(value))
+		if n, err := strconv.ParseInt(value, 10, 64); err == nil {
+			m.at = max(m.at, n)
+		}
 	}
 }
 
-// add notes a number that is added.
-func (m *meter) add(name, value string) {
+// counts notes a number that is added. It reports whether that is only for an aggregator, or for splits: an item of this
+// package does not have it.
+func (m *meter) counts(name, value string) bool {
 	limit, ok := schema.LimitOfConsumed(name)
-	if !ok {
-		return
+	if ok {
+		m.consumed = append(m.consumed, consumption{limit, value})
 	}
-	if m.consumed == nil {
-		m.consumed = make(map[string]int64)
-	}
-	m.consumed[limit] += number(value)
-}
-
-// number returns the number of an encoded value, 0 where it is none.
-func number(value string) int64 {
-	n, err := strconv.ParseInt(value, 10, 64)
-	if err != nil {
-		return 0
-	}
-	return n
+	return ok || name == schema.AttrUnits
 }

@@ -6,8 +6,9 @@ import (
 	"github.com/redis/rueidis"
 )
 
-// parse reads the reply of items.lua to n writes.
-func parse(reply []rueidis.RedisMessage, n int) (*result, error) {
+// parse reads the reply of items.lua, or of plain.lua, to writes.
+func parse(reply []rueidis.RedisMessage, writes []write) (*result, error) {
+	n := len(writes)
 	if len(reply) != 4 {
 		return nil, wrongReply("has not 4 parts")
 	}
@@ -15,11 +16,17 @@ func parse(reply []rueidis.RedisMessage, n int) (*result, error) {
 	if err != nil {
 		return nil, wrongReply(err.Error())
 	}
+	r := &result{applied: applied == 1, held: make([]bool, n), images: make([]attributes, n)}
+	if reply[3].IsString() {
+		if id, err := reply[3].ToString(); err != nil || n != 1 || id != writes[0].id() { // rule: a reply shows that it is that to its write
+			return nil, wrongReply("is that to another write")
+		}
+		return r, nil
+	}
 	parts, err := reply[3].ToArray()
 	if err != nil {
 		return nil, wrongReply(err.Error())
 	}
-	r := &result{applied: applied == 1, held: make([]bool, n), images: make([]attributes, n)}
 	if r.incomplete = applied == 2; r.incomplete || r.applied && len(parts) == 0 {
 		return r, nil // or a transaction that was made before
 	}

@@ -88,15 +88,21 @@ func (s *Session) one(ctx context.Context, w *write) (attributes, error) {
 		}
 		r, err := s.apply(ctx, b, gains)
 		s.db.usage.changed(&gains)
-		switch {
-		case err != nil:
+		if err != nil {
 			return nil, err
-		case r.incomplete && known:
+		}
+		if r.incomplete && known {
 			continue
-		case !r.applied:
+		}
+		if isUsage(w.itemKey()) {
+			if err := s.whole(ctx, place, r.images); err != nil {
+				return nil, err
+			}
+		}
+		if !r.applied {
 			return nil, conditionFailed(r.images[0], w.asked)
 		}
-		s.db.usage.know(&gains)
+		s.db.usage.know(w, &gains)
 		return r.images[0], nil
 	}
 }

@@ -24,34 +24,61 @@ func keep(w limiter.UsageWindow) time.Duration {
 	return 400 * day
 }
 
-// gains is the usage that a write adds to snapshots. Its words begin with two counts: of the snapshots that are
-// thought to be there, and of the others. Unless both are 0, the count of the numbers to be added follows, and the
-// numbers with their names. Each of the others has its keys, the count of the words of its attributes, and those.
+// gains is the use that a write adds to the snapshot of its hour. The zero value is none.
 type gains struct {
-	added     []string   // names and numbers, in turn
-	snapshots []snapshot // those that are thought to be there come first
-	there     int        // how many they are
-	hour      schema.Key // of the snapshot of the hour
+	names, numbers []string // what is added; as many of each
+	counter        *counter
+	full           []snapshot // the hour, the day and the month; none = the hour is thought to be there
+	start          int64      // of the hour, Unix s
 }
 
+// snapshot is one of usage, with the attributes of a new one.
 type snapshot struct {
-	key    string // of its hash
-	pk, sk string
-	fresh  []string // attributes of a new one, in turn with their values
+	hash   string
+	key    schema.Key
+	fields []string // names and values, in turn
 }
 
-// words appends the words of the gains.
+// counter is where the use of a bucket in an hour is counted.
+type counter struct {
+	hash   string     // of the hour
+	hour   schema.Key // of the same
+	bucket limiter.BucketKey
+}
+
+// keys appends the hashes of the snapshots.
+func (g *gains) keys(to []string) []string {
+	for i := range g.full {
+		to = append(to, g.full[i].hash)
+	}
+	if len(g.full) == 0 && g.counter != nil {
+		to = append(to, g.counter.hash)
+	}
+	return to
+}
+
+// added appends how many numbers are added, their names, and the numbers.
+func (g *gains) added(to []string) []string {
+	to = append(to, strconv.Itoa(len(g.names)))
+	return append(append(to, g.names...), g.numbers...)
+}
+
+// words appends what is added. Unless that is nothing, the number of the snapshots with attributes follows. If there are
+// some, the end of the hour is next, and the keys of each, the count of the words of its attributes, and those.
 func (g *gains) words(to []string) []string {
-	to = append(to, strconv.Itoa(g.there), strconv.Itoa(len(g.snapshots)-g.there))
-	if len(g.snapshots) == 0 {
+	to = g.added(to)
+	if g.counter == nil {
 		return to
 	}
-	to = append(to, strconv.Itoa(len(g.added)/2))
-	to = append(to, g.added...)
-	for i := g.there; i < len(g.snapshots); i++ {
-		of := &g.snapshots[i]
-		to = append(to, "S"+of.pk, "S"+of.sk, strconv.Itoa(len(of.fresh)))
-		to = append(to, of.fresh...)
+	to = append(to, strconv.Itoa(len(g.full)))
+	if len(g.full) == 0 {
+		return to
+	}
+	to = append(to, strconv.FormatInt(g.start+int64(time.Hour/time.Second), 10))
+	for i := range g.full {
+		of := &g.full[i]
+		to = append(to, "S"+of.key.PK, "S"+of.key.SK, strconv.Itoa(len(of.fields)))
+		to = append(to, of.fields...)
 	}
 	return to
 }
@@ -62,69 +89,85 @@ type usage struct {
 	clock  *awsdb.Clock
 	now    func() time.Time
 	gained func(hour schema.Key)
-	known  *lru.Cache[string, struct{}] // keys of snapshots that are there, or were
+	known  *lru.Cache[bucketHour, *counter] // those whose snapshots are there, or were
 }
 
-// maxKnown is how many snapshots are known to be there: of some 20,000 buckets.
+// bucketHour is an hour of a bucket.
+type bucketHour struct {
+	pk   string
+	hour int64 // Unix s
+}
+
+// maxKnown is of how many buckets the snapshots of an hour are known to be there.
 const maxKnown = 1 << 16
 
-// newUsage fills in the snapshots that are known.
+// newUsage fills in the counters that are known.
 func newUsage(u usage) (*usage, error) {
 	var err error
-	u.known, err = lru.New[string, struct{}](maxKnown)
+	u.known, err = lru.New[bucketHour, *counter](maxKnown)
 	return &u, err
 }
 
-// of returns the gains of a write in a place. It leaves out the attributes of new snapshots for those that are
-// known to be there, where known says so.
+// hour returns the hour of a write.
+func (u *usage) hour(w *write) time.Time {
+	at := time.UnixMilli(w.meter.at)
+	if w.meter.at == 0 {
+		at = u.clock.Correct(u.now())
+	}
+	return limiter.UsageHour.Start(at.UTC())
+}
+
+// of returns the gains of a write in a place. It leaves out the attributes of snapshots that are known to be there, where
+// known says so.
 func (u *usage) of(w *write, at prefix, known bool) (g gains, err error) {
 	if u.off || len(w.meter.consumed) == 0 {
 		return g, nil
 	}
-	now := u.clock.Correct(u.now())
-	if w.meter.at > 0 {
-		now = time.UnixMilli(w.meter.at)
+	hour := u.hour(w)
+	g.start = hour.Unix()
+	c, there := u.known.Get(bucketHour{w.pk, g.start})
+	var snapshots schema.Snapshots
+	if there = there && known; !there {
+		var ok bool
+		if snapshots, ok = schema.SnapshotsOf(w.itemKey(), hour); !ok {
+			return g, nil
+		}
+		k := snapshots.Key(limiter.UsageHour)
+		c = &counter{at.item(k.PK, k.SK), k, snapshots.Bucket}
 	}
-	gain, ok := schema.NewGain(schema.Key{PK: w.pk, SK: w.sk}, w.meter.consumed, now.UTC())
-	if !ok {
+	g.names, g.numbers = append(g.names, schema.AttrEvents), append(g.numbers, "1")
+	for _, of := range w.meter.consumed {
+		if !c.bucket.Uncounted(of.limit) {
+			g.names, g.numbers = append(g.names, schema.UsedAttr(of.limit)), append(g.numbers, of.number)
+		}
+	}
+	if len(g.names) == 1 {
+		return gains{}, nil
+	}
+	if g.counter = c; there {
 		return g, nil
 	}
-	if g.added, err = pairs(gain.Added); err != nil {
-		return g, err
-	}
-	g.snapshots = make([]snapshot, 0, len(gain.Snapshots))
-	var others []snapshot
-	for i := range gain.Snapshots {
-		of := &gain.Snapshots[i]
-		k := gain.Key(of)
-		if of.Window == limiter.UsageHour {
-			g.hour = k
-		}
-		one := snapshot{key: at.item(k.PK, k.SK), pk: k.PK, sk: k.SK}
-		if known && u.known.Contains(one.key) {
-			g.snapshots = append(g.snapshots, one)
-			continue
-		}
-		if one.fresh, err = pairs(gain.Item(of, keep(of.Window))); err != nil {
+	for _, window := range limiter.UsageWindows() {
+		k := snapshots.Key(window)
+		one := snapshot{hash: at.item(k.PK, k.SK), key: k}
+		if one.fields, err = pairs(snapshots.Item(window, keep(window))); err != nil {
 			return g, err
 		}
-		others = append(others, one)
+		g.full = append(g.full, one)
 	}
-	g.there = len(g.snapshots)
-	g.snapshots = append(g.snapshots, others...)
 	return g, nil
 }
 
-// changed tells of a write that has changed usage, or may have: it tells of the snapshot of the hour.
+// changed tells of a write that has changed usage, or may have.
 func (u *usage) changed(g *gains) {
-	if u.gained != nil && len(g.snapshots) > 0 {
-		u.gained(g.hour)
+	if u.gained != nil && g.counter != nil {
+		u.gained(g.counter.hour)
 	}
 }
 
-// know notes that the snapshots of gains are there.
-func (u *usage) know(g *gains) {
-	for i := range g.snapshots {
-		u.known.Add(g.snapshots[i].key, struct{}{})
+// know notes that the snapshots of the gains of a write are there.
+func (u *usage) know(w *write, g *gains) {
+	if len(g.full) > 0 {
+		u.known.Add(bucketHour{w.pk, g.start}, g.counter)
 	}
 }

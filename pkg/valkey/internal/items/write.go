@@ -111,10 +111,11 @@ func putting(p *types.Put) (write, error) {
 	if err != nil {
 		return w, err
 	}
-	w.actions.set = all
+	w.actions.set = all[:0]
 	for i := 0; i < len(all); i += 2 {
-		c.meter.set(all[i], all[i+1])
-		c.meter.add(all[i], all[i+1])
+		if c.meter.set(all[i], all[i+1]); !c.meter.counts(all[i], all[i+1]) {
+			w.actions.set = append(w.actions.set, all[i], all[i+1])
+		}
 	}
 	return w.done(c)
 }

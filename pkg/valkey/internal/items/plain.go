@@ -1,0 +1,100 @@
+package items
+
+import (
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/ratelimit/ratelimit/pkg/internal/fleet/schema"
+)
+
+// plain returns the words of a write that plain.lua applies: an update of an item that is there, by comparisons that all
+// hold, sets and additions, which counts its use in an hour that is thought to be there. It reports false for
+// others, which items.lua applies. The words are:
+//
+//	plain, the serial number that the sender knows
+//	how many attributes are added to, how many are read
+//	the names of those that are read, first those that are added to, and of these the serial number
+//	what is added
+//	how many comparisons there are, and of each the place of its attribute, the operator and the value
+//	how many attributes are set, and the names and values in turn, the id of the write first
+//	what is added to the hour, see gains.added
+func (w *write) plain(g *gains) (words []string, ok bool) {
+	a := &w.actions
+	if w.kind != "U" || len(a.lessened) > 0 || len(a.removed) > 0 || len(g.full) > 0 || slices.Contains(w.reads, schema.AttrSK) {
+		return nil, false
+	}
+	comparisons, ok := conjunction(w.condition)
+	if !ok || !toFront(a.added, func(name, _ string) bool { return name == schema.AttrSerial }) || !toFront(a.set, isID) {
+		return nil, false
+	}
+	const fixed = 8 // counts, and the first words
+	words = make([]string, 0, fixed+len(a.added)+2*len(comparisons)+len(a.set)+2*len(g.names))
+	words = append(words, "plain", w.image, strconv.Itoa(len(a.added)/2), "")
+	first := len(words)
+	for i := 0; i < len(a.added); i += 2 {
+		words = append(words, a.added[i])
+	}
+	there := false // of which a condition says so
+	for i := 0; i < len(comparisons); i += 3 {
+		there = there || comparisons[i] == "="
+		if name := comparisons[i+1]; !slices.Contains(words[first:], name) {
+			words = append(words, name)
+		}
+	}
+	read := words[first:]
+	words[first-1] = strconv.Itoa(len(read))
+	for i := 0; i < len(a.added); i += 2 {
+		words = append(words, a.added[i+1])
+	}
+	words = append(words, strconv.Itoa(len(comparisons)/3))
+	for i := 0; i < len(comparisons); i += 3 {
+		words = append(words, strconv.Itoa(slices.Index(read, comparisons[i+1])+1), comparisons[i], comparisons[i+2])
+	}
+	words = append(words, strconv.Itoa(len(a.set)/2))
+	words = append(words, a.set...)
+	return g.added(words), there
+}
+
+// isID reports whether an attribute is the id of a write, which is binary.
+func isID(_, value string) bool { return strings.HasPrefix(value, "B") }
+
+// id returns the id of a write that is plain.
+func (w *write) id() string { return w.actions.set[1] }
+
+// toFront puts a name with its value before the others, and reports whether it is among them.
+func toFront(of []string, is func(name, value string) bool) bool {
+	for i := 0; i < len(of); i += 2 {
+		if is(of[i], of[i+1]) {
+			of[0], of[1], of[i], of[i+1] = of[i], of[i+1], of[0], of[1]
+			return true
+		}
+	}
+	return false
+}
+
+// conjunction returns the words of the comparisons of a condition that has no other parts: the operator, the
+// attribute and the value of each.
+func conjunction(condition []string) (comparisons []string, ok bool) {
+	if condition[0] == "&" {
+		condition = condition[2:]
+	}
+	if len(condition)%3 != 0 {
+		return nil, false
+	}
+	for i := 0; i < len(condition); i += 3 {
+		if !isComparison(condition[i]) {
+			return nil, false
+		}
+	}
+	return condition, true
+}
+
+// isComparison reports whether an operator compares an attribute with a value.
+func isComparison(op string) bool {
+	switch op {
+	case "=", "<>", "<", "<=", ">", ">=":
+		return true
+	}
+	return false
+}

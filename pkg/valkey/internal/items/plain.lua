@@ -1,0 +1,49 @@
+-- Applies one plain write, as takes, charges and refunds are, see plain.go: its comparisons hold together, and it sets and
+-- adds. KEYS: the hash of its item, and of the hour that counts its use, if any. T is the prefix of the table, and H the
+-- history that the script is loaded for.
+local call, a = redis.call, ARGV
+if call('GET', T .. 'history') ~= H then return redis.error_reply('STALE another history of the server') end
+
+-- Appends names and sums in turn: of numbers of ARGV, and of the values that there are.
+local function sums(to, names, numbers, n, values, first)
+  local at = #to
+  for i = 0, n - 1 do
+    local name, x, y = a[names + i], values[first + i], a[numbers + i]
+    to[at + 1], to[at + 2] = name, x and add(x, y, name) or y
+    at = at + 2
+  end
+  return to
+end
+
+if a[1] == 'plain' then
+  local known, added, read, key, hour = a[2], tonumber(a[3]), tonumber(a[4]), KEYS[1], KEYS[2]
+  local values = call('HMGET', key, unpack(a, 5, 4 + read))
+  local p = 5 + read + added
+  local last = p + 3 * a[p]
+  for i = p + 1, last, 3 do
+    if not compares(values[a[i] + 0], a[i + 1], a[i + 2]) then
+      local now = call('TIME')
+      return { 0, now[1], now[2], { { 0, call('HGETALL', key) } } }
+    end
+  end
+  p = last + 1
+  last = p + 2 * a[p]
+  local id, is, use = a[p + 2], sums({ unpack(a, p + 1, last) }, 5, 5 + read, added, values, 1), nil
+  if hour then
+    local n = tonumber(a[last + 1])
+    local had = redis.pcall('HMGET', hour, '>day', unpack(a, last + 2, last + 1 + n))
+    if not had.err then -- what is no snapshot counts nothing
+      if not had[1] then
+        local now = call('TIME')
+        return { 2, now[1], now[2], {} }
+      end
+      local whole, counted = pcall(sums, {}, last + 2, last + 2 + n, n, had, 2)
+      use = whole and counted
+    end
+  end
+  call('HSET', key, unpack(is))
+  if use then call('HSET', hour, unpack(use)) end
+  local now = call('TIME')
+  if known == values[1] then return { 1, now[1], now[2], id } end
+  return { 1, now[1], now[2], { { 1, call('HGETALL', key) } } }
+end
