@@ -22,7 +22,7 @@ const (
 // userRules are the rules of the user that the store needs, without its password: ACL SETUSER ratelimit
 // on >password and these. The keys are those of all tables here; those of one are ~{name}:*.
 const userRules = "~{*}:* resetchannels -@all +ping +info +time +evalsha +eval +script|load +get +set +exists +del " +
-	"+hgetall +hget +hincrby +hmget +hset +hdel +zadd +zrem +zrangebylex +zrevrangebylex +zrangebyscore"
+	"+hgetall +hget +hmget +hset +hdel +zadd +zrem +zrangebylex +zrevrangebylex +zrangebyscore"
 
 // withUser starts a server with the user that the store needs.
 func withUser(t *testing.T, rules string, options ...string) *valkeytest.Server {

@@ -56,6 +56,10 @@ func historyRules() []mutant {
 				without: "if plain && false {",
 			},
 			{
+				name: "a reply shows that it is that to its write", file: "reply.go", found: "TestReplyToAnotherWrite",
+				without: "if id, err := reply[3].ToString(); err != nil || n != 1 || id == \"\" {",
+			},
+			{
 				name: "one record stands beside one bucket", file: "claim.go", found: "TestOneRecordForOneBucket",
 				without: "c.condition = always()",
 			},

@@ -6,7 +6,7 @@ for _, kind in ipairs({ 'history', 'table', 'i:', 'p:', 'g1:', 'g2:', 'g3:', 'g4
   local k = T .. kind
   for _, call in ipairs({
     { 'get', k }, { 'set', k, '' }, { 'exists', k }, { 'del', k }, { 'time' },
-    { 'hget', k, '' }, { 'hgetall', k }, { 'hmget', k, '' }, { 'hset', k, '', '' }, { 'hdel', k, '' }, { 'hincrby', k, '', '1' },
+    { 'hget', k, '' }, { 'hgetall', k }, { 'hmget', k, '' }, { 'hset', k, '', '' }, { 'hdel', k, '' },
     { 'zadd', k, '0', '' }, { 'zrem', k, '' }, { 'zrangebyscore', k, '0', '0' },
     { 'zrangebylex', k, '-', '+' }, { 'zrevrangebylex', k, '+', '-' }, { 'evalsha', '', '1', k },
   }) do

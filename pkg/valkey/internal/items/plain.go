@@ -59,8 +59,13 @@ func (w *write) plain(g *gains) (words []string, ok bool) {
 // isID reports whether an attribute is the id of a write, which is binary.
 func isID(_, value string) bool { return strings.HasPrefix(value, "B") }
 
-// id returns the id of a write that is plain.
-func (w *write) id() string { return w.actions.set[1] }
+// id returns the id of a write that is plain; "" = it sets nothing.
+func (w *write) id() string {
+	if len(w.actions.set) == 0 {
+		return ""
+	}
+	return w.actions.set[1]
+}
 
 // toFront puts a name with its value before the others, and reports whether it is among them.
 func toFront(of []string, is func(name, value string) bool) bool {

@@ -18,7 +18,7 @@ func parse(reply []rueidis.RedisMessage, writes []write) (*result, error) {
 	}
 	r := &result{applied: applied == 1, held: make([]bool, n), images: make([]attributes, n)}
 	if reply[3].IsString() {
-		if id, err := reply[3].ToString(); err != nil || n != 1 || id != writes[0].id() { // rule: a reply shows that it is that to its write
+		if id, err := reply[3].ToString(); err != nil || n != 1 || id == "" || id != writes[0].id() { // rule: a reply shows that it is that to its write
 			return nil, wrongReply("is that to another write")
 		}
 		return r, nil
