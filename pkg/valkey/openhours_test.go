@@ -97,7 +97,7 @@ func TestUseOfHoursThatAreOver(t *testing.T) {
 	if _, err := fmt.Sscan(server.Must("EVAL", openHours, "0"), &days, &marks); err != nil {
 		t.Fatal(err)
 	}
-	if most := 2 * 2 * 7; days > most || marks > most { // two hours of each bucket may be open: in a day and in a month
+	if most := 3 * 2 * 7; days > most || marks > most { // three hours of each bucket may be open: in a day and in a month
 		t.Errorf("%d marks of open hours are left in days and months, and %d in hours, want at most %d", days, marks, most)
 	}
 	for _, w := range limiter.UsageWindows() {

@@ -32,6 +32,15 @@
 // conditions, works out all results, and then writes. Numbers have up to 38 digits, and are added as
 // decimal text. The script's reply has the server's time, which corrects the [awsdb.Clock].
 //
+// Takes, charges and refunds have a part of the script to themselves, see plain.go. It takes a third of the time.
+//
+// # Usage
+//
+// The use of a bucket is counted by the script that takes, in the snapshot of the hour alone. Those of its day and
+// its month are made with it, and name it while it is open. The sweep adds an hour to them one to two hours
+// after its end, and takes their names of it away. A reader of a day or a month adds the open hours that it names. A write that
+// comes for an hour that is no longer open counts in all three.
+//
 // # History
 //
 // Replication is asynchronous. A server can come back with an older state, or with none: after a

@@ -79,4 +79,3 @@ func isUsage(k schema.Key) bool {
 	_, _, ok := schema.ParseUsageKey(k)
 	return ok
 }
-

@@ -1,6 +1,7 @@
 package items
 
 import (
+	"hash/crc32"
 	"strconv"
 	"time"
 
@@ -64,7 +65,7 @@ func (g *gains) added(to []string) []string {
 }
 
 // words appends what is added. Unless that is nothing, the number of the snapshots with attributes follows. If there are
-// some, the end of the hour is next, and the keys of each, the count of the words of its attributes, and those.
+// some, the time at which the hour is over is next, and the keys of each, the count of the words of its attributes, and those.
 func (g *gains) words(to []string) []string {
 	to = g.added(to)
 	if g.counter == nil {
@@ -74,13 +75,20 @@ func (g *gains) words(to []string) []string {
 	if len(g.full) == 0 {
 		return to
 	}
-	to = append(to, strconv.FormatInt(g.start+int64(time.Hour/time.Second), 10))
+	to = append(to, strconv.FormatInt(g.over(), 10))
 	for i := range g.full {
 		of := &g.full[i]
 		to = append(to, "S"+of.key.PK, "S"+of.key.SK, strconv.Itoa(len(of.fields)))
 		to = append(to, of.fields...)
 	}
 	return to
+}
+
+// over returns when the sweep may add the hour to its day and its month, Unix s. That is within an hour after its end, so
+// that the server does not do so for all buckets at once.
+func (g *gains) over() int64 {
+	const hour = int64(time.Hour / time.Second)
+	return g.start + hour + int64(crc32.ChecksumIEEE([]byte(g.counter.hash)))%hour
 }
 
 // usage makes the gains of writes. It is safe for concurrent use.
