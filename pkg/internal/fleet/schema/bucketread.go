@@ -13,9 +13,6 @@ import (
 	"github.com/ratelimit/ratelimit/pkg/tokenbucket"
 )
 
-// maxDigits is the greatest number of digits of a number of DynamoDB.
-const maxDigits = 38
-
 // ParseBucket reads a bucket's item. It checks everything: an attribute that is
 // missing, of another type or out of range is an error that names the item and the
 // attribute. So no write is ever planned from a bad item. known are limits that the
