@@ -7,6 +7,8 @@ import (
 	"testing"
 
 	"pgregory.net/rapid"
+
+	"github.com/ratelimit/ratelimit/pkg/tokenbucket"
 )
 
 // bigOf returns the number of an amount.
@@ -100,6 +102,27 @@ func FuzzParseUnits(f *testing.F) {
 			t.Errorf("%q is read as %v, %t; want %v, %t", text, got, ok, want, whole)
 		}
 	})
+}
+
+// TestUnitsHoldEverySum: 38 digits, two points of Amount·K and a thousand amounts are in the range. The points
+// are exact.
+func TestUnitsHoldEverySum(t *testing.T) {
+	fullAt, _ := new(big.Int).SetString(strings.Repeat("9", 38), 10)
+	amount := new(big.Int).Mul(big.NewInt(tokenbucket.MaxAmount), big.NewInt(MaxShards*tokenbucket.MaxPeriod*Parts))
+	sum := new(big.Int).Add(fullAt, new(big.Int).Mul(amount, big.NewInt(1000)))
+	for _, end := range []int64{MinTime, MaxTime} {
+		line := Line{Rate: Parts, Room: Parts, Offset: end}
+		b := Balance{Share: tokenbucket.Params{Amount: tokenbucket.MaxCapacity}}
+		want := new(big.Int).Mul(big.NewInt(Parts), big.NewInt(end))
+		want.Mul(want.Add(want, big.NewInt(end)), big.NewInt(tokenbucket.MaxCapacity))
+		if got := bigOf(b.Refilled(line, end)); got.Cmp(want) != 0 {
+			t.Errorf("Amount·K(%d) is %v, want %v", end, got, want)
+		}
+		sum.Add(sum, want.Abs(want))
+	}
+	if most := bigOf(Units{math.MaxInt64, math.MaxUint64}); sum.Cmp(most) > 0 {
+		t.Errorf("the greatest sum is %v, the range ends at %v", sum, most)
+	}
 }
 
 // TestUnitsAreNotOnTheHeap: nothing but the text of a number is allocated.
