@@ -216,6 +216,7 @@ func (s *Stage) Apply(r *Request) {
 	if !s.exact && !s.commutes(r) {
 		s.exact = true
 	}
+	s.results = slices.Grow(s.results, len(r.Spends))
 	for i := range r.Spends {
 		sp := &r.Spends[i]
 		if !sp.Held {
