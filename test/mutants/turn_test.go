@@ -100,7 +100,7 @@ func turnRules() []mutant {
 		in("plan", []mutant{
 			{
 				name: "what a shard has no room for is counted", file: "outcome.go", found: "TestWhatASplitShardHasNoRoomForIsTold",
-				without: "if above.Sign() > 1 {",
+				without: "if gave < 0 && above > 0 {",
 			},
 			{
 				name: "what a leased item has no room for is counted", file: "outcome.go", found: "TestWhatALeasedItemHasNoRoomForIsTold",

@@ -1,7 +1,6 @@
 package fleetsim_test
 
 import (
-	"math/big"
 	"testing"
 	"time"
 
@@ -45,7 +44,7 @@ func withExtra(t *testing.T) (*fleet, *bucket, *limitHistory) {
 	l := &limitHistory{name: "a", admitted: newTally(0), all: newTally(0)}
 	l.admitted.under(p)
 	it := &schema.Bucket{Line: schema.WholeLine(), Shard: schema.Shard{Level: 1}}
-	it.Balances = []schema.Balance{{Limit: limits.At(0), Whole: p, Share: p, FullAt: new(big.Int), Carried: -extraOf}}
+	it.Balances = []schema.Balance{{Limit: limits.At(0), Whole: p, Share: p, Carried: -extraOf}}
 	b := &bucket{limits: []*limitHistory{l}}
 	b.items[0] = it
 	return &fleet{eventLoop: &eventLoop{}}, b, l

@@ -200,11 +200,20 @@ func (p *process) countsRoom(overfills []overfill) {
 
 // above returns how many millitokens more than its room an item was given.
 func above(it *schema.Bucket, x *schema.Balance, now int64) int64 {
-	more := new(big.Int).Sub(x.Refilled(it.Line, now), x.FullAt)
+	more := lackOf(it, x, now)
+	more.Neg(more)
 	if more.Sign() <= 0 {
 		return 0
 	}
 	return more.Div(more, big.NewInt(x.Share.Period*schema.Parts)).Int64()
+}
+
+// lackOf returns Amount·K(t) less than the point at which a limit is full, in units; below 0 it is full since.
+func lackOf(it *schema.Bucket, x *schema.Balance, t int64) *big.Int {
+	lack, _ := new(big.Int).SetString(x.FullAt.String(), 10)
+	k := new(big.Int).Mul(big.NewInt(int64(it.Line.Rate)), big.NewInt(t))
+	k.Add(k, big.NewInt(it.Line.Offset))
+	return lack.Sub(lack, k.Mul(k, big.NewInt(x.Share.Amount)))
 }
 
 // givesBack reports whether a write lowered a deficit.
@@ -346,7 +355,7 @@ func balanceAt(it *schema.Bucket, x *schema.Balance, now int64) (n, extra int64)
 	unit := big.NewInt(x.Share.Period * schema.Parts)
 	room := new(big.Int).Mul(big.NewInt(x.Share.Capacity), big.NewInt(x.Share.Period*int64(it.Line.Room)))
 	extra = x.Extra()
-	if lacks := new(big.Int).Sub(x.FullAt, x.Refilled(it.Line, now)); lacks.Sign() > 0 {
+	if lacks := lackOf(it, x, now); lacks.Sign() > 0 {
 		room.Sub(room, lacks)
 		extra = 0 // a balance below its capacity has none
 	}

@@ -23,7 +23,7 @@ func (l estimator) newShare(n int, base *schema.Bucket, queue []*Request) Share 
 	at := plan.At(base, l.view.now)
 	for i := range at.Limits.Len() {
 		name, waiting := at.Limits.At(i).Name, int64(0)
-		if at.Free[i] {
+		if at.Limits.Unlimited(i) {
 			continue
 		}
 		for _, r := range queue {

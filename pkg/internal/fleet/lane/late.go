@@ -67,7 +67,7 @@ func (l estimator) believed(r *Request, limit string) (estimate, whole int64) {
 		return capacity/lateShare - spent, capacity - spent
 	}
 	i := v.state.Limits.Find(limit)
-	if i < 0 || v.quick.Free[i] {
+	if i < 0 || v.quick.Limits.Unlimited(i) {
 		return most, most
 	}
 	n := int64(l.replicas(l.host.cfg.Now()))

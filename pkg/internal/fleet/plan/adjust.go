@@ -3,7 +3,6 @@ package plan
 import (
 	"errors"
 	"fmt"
-	"math/big"
 	"slices"
 
 	"github.com/ratelimit/ratelimit/pkg/internal/fleet/schema"
@@ -164,7 +163,7 @@ type portion struct {
 
 	item  *Adjusted
 	shard *schema.Shard
-	meter *meter
+	meter meter
 	seen  number
 	form  form
 	extra int64 // millitokens that are added above the capacity
@@ -188,9 +187,8 @@ func (p *portion) credit() int64 { return max(min(p.tokens(), 0)-p.Floor, 0) }
 // set gives the limit its part of a balance that does not depend on the one before. Leases count as full.
 func (p *portion) set(whole int64) {
 	target := schema.PartOf(max(whole, 0), p.shard.Index, p.shard.Level) - schema.PartOf(max(-whole, 0), p.shard.Index, p.shard.Level)
-	at := roomOf(&p.Balance, schema.Parts)
-	at.Sub(at, p.meter.units(target))
-	p.form = form{touched: true, lifted: true, lift: at.Add(at, p.meter.refilled)}
+	lacks := roomOf(&p.Balance, schema.Parts).Sub(p.meter.units(target))
+	p.form = form{touched: true, lifted: true, lift: p.meter.refilled.Add(lacks)}
 	p.Carried = 0
 }
 
@@ -213,20 +211,16 @@ func (p *portion) give(millitokens, extra int64) {
 	if millitokens == 0 {
 		return
 	}
-	x := p.meter.units(millitokens)
-	p.form = form{touched: true, by: new(big.Int).Neg(x)}
-	least := p.meter.units(millitokens - 1) // the last one may have a part of its room
-	p.form.least = least.Add(least, p.meter.refilled)
+	least := p.meter.refilled.Add(p.meter.units(millitokens - 1)) // the last one may have a part of its room
+	p.form = form{touched: true, by: p.meter.units(-millitokens), least: edgeAt(least)}
 }
 
 // take subtracts millitokens, down to the debt floor. Other writes that come before must not
 // change which of the three forms it has.
 func (p *portion) take(millitokens int64) {
-	m, v := p.meter, p.seen.v
-	x, floor := m.units(millitokens), m.units(-p.Floor)
-	floor.Add(floor, m.room)
-	floor.Add(floor, m.refilled)
-	least := new(big.Int).Sub(floor, x) // from there on the floor is reached
+	m, v := &p.meter, p.seen.v
+	x, floor := m.units(millitokens), m.refilled.Add(m.room).Add(m.units(-p.Floor))
+	least := floor.Sub(x) // from there on the floor is reached
 	switch {
 	case millitokens == 0, v.Cmp(floor) >= 0:
 	case p.seen.carried < 0:
@@ -234,14 +228,14 @@ func (p *portion) take(millitokens int64) {
 		p.become(m.take(seen, m.charged(seen, millitokens, p.Floor)))
 	case m.full(p.seen):
 		if least.Cmp(m.refilled) < 0 {
-			x.Sub(floor, m.refilled)
+			x = floor.Sub(m.refilled)
 		}
-		p.form = form{touched: true, lifted: true, lift: m.refilled, by: x, most: m.refilled}
+		p.form = form{touched: true, lifted: true, lift: m.refilled, by: x, most: edgeAt(m.refilled)}
 		p.Carried = m.bucket(p.seen).Carried
 		p.item.pinned = p.item.pinned || p.seen.carried > 0
 	case v.Cmp(least) <= 0:
-		p.form = form{touched: true, by: x, least: m.refilled, most: least}
+		p.form = form{touched: true, by: x, least: edgeAt(m.refilled), most: edgeAt(least)}
 	default:
-		p.form = form{touched: true, lifted: true, lift: floor, least: least, most: floor}
+		p.form = form{touched: true, lifted: true, lift: floor, least: edgeAt(least), most: edgeAt(floor)}
 	}
 }

@@ -1,7 +1,6 @@
 package plan
 
 import (
-	"math/big"
 	"slices"
 
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
@@ -81,11 +80,11 @@ func (w *Adjusted) finish() {
 // realign has the form leave the number on the line of an item without leases. The centre
 // has all parts already, so that the lines are apart by the same at any time.
 func (p *portion) realign() {
-	shift := new(big.Int).Sub(p.Refilled(schema.WholeLine(), p.item.now), p.meter.refilled)
+	shift := p.Refilled(schema.WholeLine(), p.item.now).Sub(p.meter.refilled)
 	if p.form.touched = true; p.form.lifted {
-		p.form.lift = shift.Add(shift, p.form.lift)
+		p.form.lift = p.form.lift.Add(shift)
 	} else {
-		p.form.by = shift.Add(shift, p.form.offset())
+		p.form.by = p.form.by.Add(shift)
 	}
 }
 

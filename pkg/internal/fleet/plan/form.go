@@ -1,18 +1,27 @@
 package plan
 
-import "math/big"
+import "github.com/ratelimit/ratelimit/pkg/internal/fleet/schema"
 
 // form is how a commuting write changes one limit. Bounds are of the number v that
 // the write finds.
 type form struct {
 	touched bool
-	lifted  bool     // v becomes lift + by; else it rises by by
-	lift    *big.Int // R(now) + δ
-	by      *big.Int // nil = 0
-	least   *big.Int // v ≥ it; nil = any. Of a limit that is not lifted
-	most    *big.Int // v ≤ it; nil = any
-	debt    bool     // a charge may lead below zero
+	lifted  bool         // v becomes lift + by; else it rises by by
+	lift    schema.Units // R(now) + δ
+	by      schema.Units
+	least   edge // v ≥ it. Of a limit that is not lifted
+	most    edge // v ≤ it
+	debt    bool // a charge may lead below zero
 }
+
+// edge is a bound of v, where there is one.
+type edge struct {
+	there bool
+	at    schema.Units
+}
+
+// edgeAt returns a bound.
+func edgeAt(v schema.Units) edge { return edge{there: true, at: v} }
 
 // commutes reports whether a weighed request can be done by a commuting write,
 // together with all that was applied.
@@ -54,16 +63,8 @@ func (s *Stage) join(st *staged, sp *Spend, admitted bool) (form, bool) {
 }
 
 // fits reports whether the number that was seen is within the bounds.
-func (f *form) fits(v *big.Int) bool {
-	return (f.least == nil || v.Cmp(f.least) >= 0) && (f.most == nil || v.Cmp(f.most) <= 0)
-}
-
-// offset returns by how much the write raises v, so far.
-func (f *form) offset() *big.Int {
-	if f.by == nil {
-		return new(big.Int)
-	}
-	return f.by
+func (f *form) fits(v schema.Units) bool {
+	return (!f.least.there || v.Cmp(f.least.at) >= 0) && (!f.most.there || v.Cmp(f.most.at) <= 0)
 }
 
 // give lowers v. A limit that was lifted was full, and tokens that would not have all
@@ -73,7 +74,7 @@ func (f *form) give(st *staged, millitokens int64) bool {
 		return true
 	}
 	f.touched = true
-	f.by = new(big.Int).Sub(f.offset(), st.meter.units(millitokens))
+	f.by = f.by.Sub(st.meter.units(millitokens))
 	return !f.lifted || f.by.Sign() >= 0 // rule: a refund beyond a lift is an exact write
 }
 
@@ -87,15 +88,13 @@ func (f *form) need(st *staged, millitokens int64) bool {
 }
 
 // bound has v, as the write raised it so far, leave that many units of the room.
-func (f *form) bound(st *staged, units *big.Int) bool {
-	most := new(big.Int).Sub(st.meter.room, units)
-	most.Sub(most, f.offset())
+func (f *form) bound(st *staged, units schema.Units) bool {
+	most := st.meter.refilled.Add(st.meter.room).Sub(units).Sub(f.by)
 	if f.lifted { // its number is lift + by, from any number before
-		return most.Cmp(new(big.Int).Sub(f.lift, st.meter.refilled)) >= 0
+		return most.Cmp(f.lift) >= 0
 	}
-	most.Add(most, st.meter.refilled)
-	if f.most == nil || most.Cmp(f.most) < 0 { // rule: a take has a bound
-		f.most = most
+	if !f.most.there || most.Cmp(f.most.at) < 0 { // rule: a take has a bound
+		f.most = edgeAt(most)
 	}
 	return true
 }
@@ -109,7 +108,7 @@ func (f *form) take(o Options, st *staged, millitokens int64) bool {
 	if !f.begin(o, st, x) {
 		return false
 	}
-	f.by = x.Add(x, f.offset())
+	f.by = f.by.Add(x)
 	return true
 }
 
@@ -130,27 +129,27 @@ func (f *form) cost(o Options, st *staged, sp *Spend, n number) bool {
 	if !f.bound(st, bound) { // rule: a charge keeps to the debt floor
 		return false
 	}
-	f.by = new(big.Int).Add(f.offset(), x)
+	f.by = f.by.Add(x)
 	return true
 }
 
 // begin makes sure that v is raised only where the limit is not full: by a bound from below,
 // or by a lift. x is taken, in units.
-func (f *form) begin(o Options, st *staged, x *big.Int) bool {
+func (f *form) begin(o Options, st *staged, x schema.Units) bool {
 	f.touched = true
-	if f.lifted || f.least != nil && f.offset().Sign() >= 0 {
+	if f.lifted || f.least.there && f.by.Sign() >= 0 {
 		return true
 	}
-	m := st.meter
-	gave := f.offset().Sign() < 0
+	m := &st.meter
+	gave := f.by.Sign() < 0
 	if gave && m.full(st.seen) && st.seen.carried == 0 { // it was full: a refund had no room
-		f.lifted, f.lift, f.by, f.most = true, m.refilled, nil, m.refilled
+		f.lifted, f.lift, f.by, f.most = true, m.refilled, schema.Units{}, edgeAt(m.refilled)
 		return true
 	}
 	if gave || !st.lifts(o.Guard) { // R ≤ v as the write has it by now
-		least := new(big.Int).Sub(m.refilled, f.offset())
-		if f.least == nil || least.Cmp(f.least) > 0 { // rule: a busy write has a floor
-			f.least = least
+		least := m.refilled.Sub(f.by)
+		if !f.least.there || least.Cmp(f.least.at) > 0 { // rule: a busy write has a floor
+			f.least = edgeAt(least)
 		}
 		return true
 	}
@@ -158,30 +157,28 @@ func (f *form) begin(o Options, st *staged, x *big.Int) bool {
 		return false
 	}
 	lift := st.lift(o.Lift, x)
-	if f.most != nil && f.most.Cmp(lift) < 0 {
+	if f.most.there && f.most.at.Cmp(lift) < 0 {
 		lift = m.refilled
 	}
-	f.lifted, f.lift, f.least, f.most = true, lift, nil, lift // rule: a lift has a bound
+	f.lifted, f.lift, f.least, f.most = true, lift, edge{}, edgeAt(lift) // rule: a lift has a bound
 	return true
 }
 
 // lifts reports whether a limit was full, or lacks less than the refill of ms.
 func (st *staged) lifts(ms int64) bool {
-	guard := st.refillIn(ms)
-	return st.seen.v.Cmp(guard.Add(guard, st.meter.refilled)) < 0
+	return st.seen.v.Cmp(st.meter.refilled.Add(st.refillIn(ms))) < 0
 }
 
 // lift returns R(now) + δ, with δ in ms: no δ where that leaves no room for x.
-func (st *staged) lift(ms int64, x *big.Int) *big.Int {
+func (st *staged) lift(ms int64, x schema.Units) schema.Units {
 	delta := st.refillIn(ms)
-	if new(big.Int).Add(delta, x).Cmp(st.meter.room) > 0 {
-		delta.SetInt64(0)
+	if delta.Add(x).Cmp(st.meter.room) > 0 {
+		return st.meter.refilled
 	}
-	return delta.Add(delta, st.meter.refilled)
+	return st.meter.refilled.Add(delta)
 }
 
 // refillIn returns the refill of the limit in ms, in units.
-func (st *staged) refillIn(ms int64) *big.Int {
-	n := big.NewInt(ms)
-	return n.Mul(n, big.NewInt(st.meter.params.Amount))
+func (st *staged) refillIn(ms int64) schema.Units {
+	return schema.Product(ms, st.meter.params.Amount)
 }

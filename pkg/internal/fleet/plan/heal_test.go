@@ -1,7 +1,6 @@
 package plan_test
 
 import (
-	"math/big"
 	"testing"
 
 	"pgregory.net/rapid"
@@ -26,7 +25,7 @@ func another(t *rapid.T, of *schema.Bucket) *schema.Bucket {
 	for i := range b.Balances {
 		limit := &b.Balances[i]
 		room := limit.Share.Capacity * limit.Share.Period * schema.Parts
-		limit.FullAt = new(big.Int).Add(limit.FullAt, big.NewInt(rapid.Int64Range(-room, room).Draw(t, "other use")))
+		limit.FullAt = limit.FullAt.Add(schema.UnitsOf(rapid.Int64Range(-room, room).Draw(t, "other use")))
 	}
 	b.Serial += rapid.Int64Range(0, 9).Draw(t, "writes")
 	b.Shard.Epoch += rapid.Int64Range(0, 3).Draw(t, "exact writes")

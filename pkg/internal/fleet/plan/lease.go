@@ -3,7 +3,6 @@ package plan
 import (
 	"cmp"
 	"errors"
-	"math/big"
 	"slices"
 
 	"github.com/ratelimit/ratelimit/pkg/internal/fleet/schema"
@@ -116,7 +115,7 @@ func amountOf(amounts []int64, b *schema.Bucket, st *staged) int64 {
 
 // draw moves millitokens and parts of the room from the centre to a holder.
 func (st *staged) draw(millitokens int64, parts int) number {
-	m := st.meter
+	m := &st.meter
 	n := number{v: m.refilled, carried: st.bucket.Carried}
 	if st.carried < 0 {
 		n.carried = st.carried
@@ -124,9 +123,7 @@ func (st *staged) draw(millitokens int64, parts int) number {
 	if !m.full(st.number) {
 		n.v = st.v
 	}
-	v := m.units(millitokens)
-	v.Add(v, n.v)
-	n.v = v.Sub(v, roomOf(st.Balance, parts)) // rule: a dead lease counts as spent
+	n.v = n.v.Add(m.units(millitokens)).Sub(roomOf(st.Balance, parts)) // rule: a dead lease counts as spent
 	return m.fill(n)
 }
 
@@ -162,7 +159,6 @@ func reline(b *schema.Bucket, now int64, rate, room int) {
 		if of.Dormant {
 			continue
 		}
-		shift := new(big.Int).Sub(of.Refilled(b.Line, now), of.Refilled(was, now))
-		of.FullAt = shift.Add(shift, of.FullAt)
+		of.FullAt = of.FullAt.Add(of.Refilled(b.Line, now).Sub(of.Refilled(was, now)))
 	}
 }

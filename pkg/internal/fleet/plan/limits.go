@@ -73,7 +73,8 @@ func bucketAt(b *schema.Balance, now int64) tokenbucket.Bucket {
 // setBucket has a limit have a balance at the time of its last refill, on the line of an
 // item without leases. The remainder of the balance is in units.
 func setBucket(b *schema.Balance, to tokenbucket.Bucket) {
-	n := newMeter(b, schema.WholeLine(), to.Refilled).number(to)
+	m := newMeter(b, schema.WholeLine(), to.Refilled)
+	n := m.number(to)
 	b.FullAt, b.Carried = n.v, n.carried
 }
 

@@ -1,30 +1,22 @@
 package plan
 
 import (
-	"math/big"
-
 	"github.com/ratelimit/ratelimit/pkg/internal/fleet/schema"
 	"github.com/ratelimit/ratelimit/pkg/tokenbucket"
 )
 
 // meter is the arithmetic of one limit at one time. Numbers v and amounts in units are
-// those of schema.Bucket.
+// those of schema.Bucket. A millitoken has params.Period units.
 type meter struct {
 	now      int64
-	unit     *big.Int // units of a millitoken
-	refilled *big.Int // R(now)
-	room     *big.Int // of the centre, in units
-	lowest   *big.Int // the least balance that tokens returns, in units
+	refilled schema.Units // R(now)
+	room     schema.Units // of the centre
 	params   tokenbucket.Params
 }
 
 // newMeter returns the arithmetic of a limit at now.
-func newMeter(b *schema.Balance, line schema.Line, now int64) *meter {
-	m := &meter{now: now, refilled: b.Refilled(line, now), params: Params(b, line)}
-	m.unit = big.NewInt(m.params.Period)
-	m.room = roomOf(b, line.Room)
-	m.lowest = m.units(-tokenbucket.MaxAmount)
-	return m
+func newMeter(b *schema.Balance, line schema.Line, now int64) meter {
+	return meter{now: now, refilled: b.Refilled(line, now), room: roomOf(b, line.Room), params: Params(b, line)}
 }
 
 // Params returns the parameters of the part of a limit that a line has. The bucket of
@@ -35,45 +27,39 @@ func Params(b *schema.Balance, line schema.Line) tokenbucket.Params {
 	return p
 }
 
-// roomOf returns the room of some parts of a limit, in units.
-func roomOf(b *schema.Balance, parts int) *big.Int {
-	room := big.NewInt(b.Share.Capacity)
-	room.Mul(room, big.NewInt(b.Share.Period))
-	return room.Mul(room, big.NewInt(int64(parts)))
+// roomOf returns the room of some parts of a limit.
+func roomOf(b *schema.Balance, parts int) schema.Units {
+	return schema.Product(b.Share.Capacity, b.Share.Period*int64(parts))
 }
 
 // units returns millitokens in units.
-func (m *meter) units(millitokens int64) *big.Int {
-	n := big.NewInt(millitokens)
-	return n.Mul(n, m.unit)
+func (m *meter) units(millitokens int64) schema.Units {
+	return schema.Product(millitokens, m.params.Period)
 }
 
 // number is a limit's part of a state: FullAt, and the use that is carried there. Below 0, carried is an extra: tokens above
 // the capacity. The limit is full then, but for takes that were applied just before the extra was added: see fill.
 type number struct {
-	v       *big.Int // never changed
+	v       schema.Units
 	carried int64
 }
 
-// use returns the use that refill has yet to make up for, in units; below 0 is none.
-func (m *meter) use(n number) *big.Int {
-	u := m.units(n.carried)
-	u.Add(u, n.v)
-	return u.Sub(u, m.refilled)
+// use returns the use that refill has yet to make up for; below 0 is none.
+func (m *meter) use(n number) schema.Units {
+	return n.v.Sub(m.refilled).Add(m.units(n.carried))
 }
 
 // full reports whether the limit is full: it may still carry use.
 func (m *meter) full(n number) bool { return n.v.Cmp(m.refilled) <= 0 }
 
-// tokens returns the balance of the limit in units, at least m.lowest.
-func (m *meter) tokens(n number) *big.Int {
-	t := new(big.Int).Sub(n.v, m.refilled)
-	if t.Sign() < 0 {
-		t.SetInt64(0)
+// tokens returns the balance of the limit, at least -tokenbucket.MaxAmount.
+func (m *meter) tokens(n number) schema.Units {
+	if m.full(n) {
+		return m.room
 	}
-	t.Sub(m.room, t)
-	if t.Cmp(m.lowest) < 0 {
-		t.Set(m.lowest)
+	t, lowest := m.room.Sub(n.v.Sub(m.refilled)), m.units(-tokenbucket.MaxAmount)
+	if t.Cmp(lowest) < 0 {
+		return lowest
 	}
 	return t
 }
@@ -90,16 +76,11 @@ func (m *meter) bucket(n number) tokenbucket.Bucket {
 		if u.Sign() <= 0 {
 			return tokenbucket.Full(m.params, m.now)
 		}
-		whole, part := new(big.Int).DivMod(u, m.unit, new(big.Int))
-		if part.Sign() > 0 {
-			whole.Add(whole, big.NewInt(1))
-			b.Remainder = m.params.Period - part.Int64()
-		}
-		b.Tokens, b.Carried = m.params.Capacity, whole.Int64()
+		whole, rest := schema.Units{}.Sub(u).DivMod(m.params.Period) // rounds the use up
+		b.Tokens, b.Carried, b.Remainder = m.params.Capacity, -whole, rest
 		return b
 	}
-	whole, part := new(big.Int).DivMod(m.tokens(n), m.unit, new(big.Int))
-	b.Tokens, b.Remainder = whole.Int64(), part.Int64()
+	b.Tokens, b.Remainder = m.tokens(n).DivMod(m.params.Period)
 	return b
 }
 
@@ -116,15 +97,11 @@ func (m *meter) fill(n number) number {
 	if n.carried >= 0 || m.full(n) {
 		return n
 	}
-	part := new(big.Int)
-	lack, _ := new(big.Int).DivMod(new(big.Int).Sub(n.v, m.refilled), m.unit, part)
-	if part.Sign() > 0 {
-		lack.Add(lack, big.NewInt(1))
+	filled, _ := m.refilled.Sub(n.v).DivMod(m.params.Period) // below 0: by what it lacks, rounded up
+	if filled <= n.carried {
+		return number{v: n.v.Sub(m.units(n.extra()))}
 	}
-	if extra := n.extra(); lack.Cmp(big.NewInt(extra)) >= 0 {
-		return number{v: new(big.Int).Sub(n.v, m.units(extra))}
-	}
-	return number{v: m.refilled, carried: n.carried + lack.Int64()}
+	return number{v: m.refilled, carried: n.carried - filled}
 }
 
 // back returns millitokens of a take, of which some were of an extra.
@@ -146,7 +123,7 @@ func (m *meter) give(n number, millitokens int64) number {
 	case n.carried < 0:
 		return m.raise(n, millitokens)
 	}
-	next := number{v: new(big.Int).Sub(n.v, m.units(millitokens)), carried: n.carried}
+	next := number{v: n.v.Sub(m.units(millitokens)), carried: n.carried}
 	if m.use(next).Sign() <= 0 {
 		return number{v: m.refilled}
 	}
@@ -155,18 +132,12 @@ func (m *meter) give(n number, millitokens int64) number {
 
 // excess returns how many of the millitokens that give adds have no room, and make up for no carried use.
 func (m *meter) excess(n number, millitokens int64) int64 {
-	if millitokens == 0 {
-		return 0
+	over := m.units(millitokens)
+	if lacks := m.use(n); lacks.Sign() > 0 {
+		over = over.Sub(lacks)
 	}
-	lacks := m.use(n)
-	if lacks.Sign() < 0 {
-		lacks.SetInt64(0)
-	}
-	over := lacks.Sub(m.units(millitokens), lacks)
-	if over.Sign() <= 0 {
-		return 0
-	}
-	return over.Div(over, m.unit).Int64()
+	whole, _ := over.DivMod(m.params.Period)
+	return max(whole, 0)
 }
 
 // take subtracts millitokens, at any balance. If the limit was full, the part of a
@@ -180,13 +151,12 @@ func (m *meter) take(n number, millitokens int64) number {
 		if millitokens < extra {
 			return number{v: m.refilled, carried: n.carried + millitokens}
 		}
-		x = m.units(millitokens - extra)
-		return number{v: x.Add(x, m.refilled)}
+		return number{v: m.refilled.Add(m.units(millitokens - extra))}
 	}
 	if m.full(n) {
-		return number{v: x.Add(x, m.refilled), carried: m.bucket(n).Carried}
+		return number{v: m.refilled.Add(x), carried: m.bucket(n).Carried}
 	}
-	return number{v: x.Add(x, n.v), carried: n.carried}
+	return number{v: n.v.Add(x), carried: n.carried}
 }
 
 // charged returns how much a cost takes: no lower than the floor.
@@ -201,10 +171,8 @@ func (m *meter) number(b tokenbucket.Bucket) number {
 		return number{v: m.refilled, carried: -extra}
 	}
 	if b.Tokens >= m.params.Capacity { // the remainder is of the use that is carried
-		v := big.NewInt(-b.Remainder)
-		return number{v: v.Add(v, m.refilled), carried: b.Carried}
+		return number{v: m.refilled.Sub(schema.UnitsOf(b.Remainder)), carried: b.Carried}
 	}
-	v := new(big.Int).Sub(m.room, m.units(b.Tokens))
-	v.Sub(v, big.NewInt(b.Remainder))
-	return number{v: v.Add(v, m.refilled), carried: b.Carried}
+	lacks := m.room.Sub(m.units(b.Tokens)).Sub(schema.UnitsOf(b.Remainder))
+	return number{v: m.refilled.Add(lacks), carried: b.Carried}
 }

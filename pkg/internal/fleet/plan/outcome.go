@@ -1,10 +1,6 @@
 package plan
 
-import (
-	"math/big"
-
-	"github.com/ratelimit/ratelimit/pkg/internal/fleet/schema"
-)
+import "github.com/ratelimit/ratelimit/pkg/internal/fleet/schema"
 
 // Outcome is the result of a write without a reply, by an image of the item.
 type Outcome uint8
@@ -89,8 +85,8 @@ func (w *Write) Settle(image *schema.Bucket) {
 		if k < 0 {
 			continue
 		}
-		v := new(big.Int).Sub(image.Balances[k].FullAt, w.after.Balances[st.index].FullAt)
-		if v.Add(v, r.leaves).Cmp(r.v) == 0 { // rule: a take is told what others left
+		v := image.Balances[k].FullAt.Add(r.leaves.Sub(w.after.Balances[st.index].FullAt))
+		if v == r.v { // rule: a take is told what others left
 			continue
 		}
 		before, left := st.meter.bucket(r.number).Tokens, st.left(number{v, r.carried})
@@ -115,11 +111,11 @@ func (w *Write) Overfilled(image *schema.Bucket) (sum int64) {
 		if was < 0 || is < 0 || after.FullAt.Cmp(w.base.Balances[was].FullAt) >= 0 {
 			continue
 		}
-		unit := big.NewInt(after.Share.Period * schema.Parts)
-		gave := new(big.Int).Sub(w.base.Balances[was].FullAt, after.FullAt)
-		above := new(big.Int).Sub(image.Balances[is].Refilled(image.LineOf(&image.Balances[is]), w.stage.now), image.Balances[is].FullAt)
-		if above.Sign() > 0 { // rule: what a shard has no room for is counted
-			sum += min(gave.Div(gave, unit).Int64(), above.Div(above, unit).Int64())
+		unit := after.Share.Period * schema.Parts
+		gave, _ := w.base.Balances[was].FullAt.Sub(after.FullAt).DivMod(unit)
+		above, _ := image.Balances[is].Refilled(image.LineOf(&image.Balances[is]), w.stage.now).Sub(image.Balances[is].FullAt).DivMod(unit)
+		if above > 0 { // rule: what a shard has no room for is counted
+			sum += min(gave, above)
 		}
 	}
 	return sum

@@ -22,7 +22,7 @@ func drawn(t *rapid.T, now int64) *schema.Bucket {
 	for i := range b.Balances {
 		of := &b.Balances[i]
 		room := of.Share.Capacity * of.Share.Period * schema.Parts
-		of.FullAt = new(big.Int).Add(of.FullAt, big.NewInt(rapid.Int64Range(-room, 2*room).Draw(t, "used")))
+		of.FullAt = of.FullAt.Add(schema.UnitsOf(rapid.Int64Range(-room, 2*room).Draw(t, "used")))
 		of.Carried = rapid.SampledFrom([]int64{0, 0, 1, 777}).Draw(t, "carried")
 	}
 	return b
@@ -125,7 +125,7 @@ func TestShardsOfAllLevelsAreTheBucket(t *testing.T) {
 		whole := schema.NewBucket(limits, 1, epoch)
 		whole.Serial = 1
 		of := &whole.Balances[0]
-		of.FullAt = new(big.Int).Add(of.FullAt, new(big.Int).Mul(big.NewInt(used), big.NewInt(of.Share.Period*schema.Parts)))
+		of.FullAt = of.FullAt.Add(schema.Product(used, of.Share.Period*schema.Parts))
 		shards := []*schema.Bucket{whole}
 		for len(shards) < schema.MaxShards {
 			next := make([]*schema.Bucket, 0, 2*len(shards))

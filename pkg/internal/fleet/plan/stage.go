@@ -1,7 +1,6 @@
 package plan
 
 import (
-	"math/big"
 	"slices"
 
 	"github.com/ratelimit/ratelimit/pkg/internal/fleet/schema"
@@ -59,7 +58,7 @@ type Stage struct {
 type staged struct {
 	*schema.Balance
 	index  int // among the balances of the stage's next
-	meter  *meter
+	meter  meter
 	seen   number // as the base has it
 	number        // as all that was applied leaves it
 	bucket tokenbucket.Bucket
@@ -71,8 +70,8 @@ type staged struct {
 type result struct {
 	spend  *Spend
 	staged int
-	number          // that was reported
-	leaves *big.Int // v as a commuting write leaves it, with no refund cut to the room; nil = it is exact
+	number              // that was reported
+	leaves schema.Units // v as a commuting write leaves it, with no refund cut to the room; an exact one has no use for it
 }
 
 // NewStage returns the bucket of a state at now, or at the state's time where that is
@@ -217,6 +216,7 @@ func (s *Stage) Apply(r *Request) {
 	if !s.exact && !s.commutes(r) {
 		s.exact = true
 	}
+	s.results = slices.Grow(s.results, len(r.Spends))
 	for i := range r.Spends {
 		sp := &r.Spends[i]
 		if !sp.Held {
@@ -224,10 +224,8 @@ func (s *Stage) Apply(r *Request) {
 		}
 		k := s.find(sp.Limit)
 		st := &s.staged[k]
-		var leaves *big.Int
 		if !s.exact {
 			st.form, _ = s.join(st, sp, r.Admitted)
-			leaves = st.form.leaves(st.seen.v)
 		}
 		if s.next.Shard.Sharded() || s.next.Leased() {
 			s.over += st.meter.excess(st.number, sp.Give)
@@ -235,7 +233,7 @@ func (s *Stage) Apply(r *Request) {
 		n, usage := st.spend(sp, r.Admitted)
 		st.number, st.usage = n, st.usage+usage
 		st.bucket = st.meter.bucket(n)
-		s.results = append(s.results, result{spend: sp, staged: k, number: n, leaves: leaves})
+		s.results = append(s.results, result{spend: sp, staged: k, number: n, leaves: st.form.leaves(st.seen.v)})
 		s.takes = s.takes || sp.Cost > 0 || r.Admitted && sp.Take > 0
 	}
 	s.books = s.books || r.Books()

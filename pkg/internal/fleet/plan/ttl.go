@@ -76,7 +76,7 @@ func (s *Stage) lowest(b *schema.Balance) int64 {
 	switch f := &s.staged[k].form; {
 	case f.debt: // rule: a ttl covers the debt that others may add
 		return b.Floor
-	case f.lifted || f.offset().Sign() > 0:
+	case f.lifted || f.by.Sign() > 0:
 		return 0
 	}
 	return tokenbucket.MaxAmount

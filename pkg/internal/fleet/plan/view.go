@@ -12,7 +12,6 @@ type View struct {
 	Limits  *limiter.Limits
 	Centre  []tokenbucket.Bucket // by index of Limits; a limit that is unlimited has a zero one
 	Params  []tokenbucket.Params // of Centre: of the parts of the centre
-	Free    []bool               // the limit is unlimited
 	Leased  bool
 	Retired bool
 }
@@ -23,11 +22,11 @@ func At(b *schema.Bucket, now int64) *View {
 	now = max(now, b.Time())
 	n := b.Limits.Len()
 	v := &View{
-		Limits: b.Limits, Centre: make([]tokenbucket.Bucket, n), Params: make([]tokenbucket.Params, n), Free: make([]bool, n),
+		Limits: b.Limits, Centre: make([]tokenbucket.Bucket, n), Params: make([]tokenbucket.Params, n),
 		Leased: b.Leased(), Retired: b.Shard.Retired,
 	}
 	for i := range n {
-		if v.Free[i] = b.Limits.Unlimited(i); v.Free[i] {
+		if b.Limits.Unlimited(i) {
 			continue
 		}
 		of := &b.Balances[b.Find(b.Limits.At(i).Name)]

@@ -2,7 +2,6 @@ package plan
 
 import (
 	"maps"
-	"math/big"
 	"slices"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
@@ -113,14 +112,11 @@ func (w *Write) change(st *staged) {
 }
 
 // leaves returns the number that a commuting write makes of v.
-func (f *form) leaves(v *big.Int) *big.Int {
-	switch {
-	case f.lifted:
-		return new(big.Int).Add(f.lift, f.offset()) // rule: a lift goes to its bound
-	case f.by != nil:
-		return new(big.Int).Add(v, f.by)
+func (f *form) leaves(v schema.Units) schema.Units {
+	if f.lifted {
+		return f.lift.Add(f.by) // rule: a lift goes to its bound
 	}
-	return v
+	return v.Add(f.by)
 }
 
 // Creates reports whether the write is the PutItem of a new item.
@@ -260,17 +256,17 @@ func (w *Write) mark(e *schema.Expression) {
 // express adds the conditions and the update of one limit.
 func (c *change) express(e *schema.Expression) {
 	attr := schema.LimitAttr(c.limit, schema.LimitFullAt)
-	if c.least != nil {
-		e.Require(attr, ">=", schema.BigAttribute(c.least))
+	if c.least.there {
+		e.Require(attr, ">=", c.least.at.Attribute())
 	}
-	if c.most != nil {
-		e.Require(attr, "<=", schema.BigAttribute(c.most))
+	if c.most.there {
+		e.Require(attr, "<=", c.most.at.Attribute())
 	}
 	switch {
 	case c.lifted:
-		e.Set(attr, schema.BigAttribute(c.leaves(nil)))
-	case c.by != nil && c.by.Sign() != 0:
-		e.AddValue(attr, schema.BigAttribute(c.by))
+		e.Set(attr, c.leaves(schema.Units{}).Attribute())
+	case c.by.Sign() != 0:
+		e.AddValue(attr, c.by.Attribute())
 	}
 }
 

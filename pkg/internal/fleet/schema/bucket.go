@@ -1,8 +1,6 @@
 package schema
 
 import (
-	"math/big"
-
 	"github.com/ratelimit/ratelimit/pkg/limiter"
 	"github.com/ratelimit/ratelimit/pkg/tokenbucket"
 )
@@ -51,7 +49,7 @@ type Balance struct {
 	Whole   tokenbucket.Params // of the limit
 	Share   tokenbucket.Params // of this shard
 	Floor   int64              // lowest balance that charges lead to, 0 or below; of this shard
-	FullAt  *big.Int           // point of Amount·K at which the limit is full; never changed
+	FullAt  Units              // point of Amount·K at which the limit is full
 	Carried int64              // use from a greater capacity, at FullAt; below 0 tokens above the capacity, see Extra; millitokens
 	Dormant bool               // not among the limits that the bucket is under; its clock is that of an item without leases
 	Moving  int64              // millitokens on the way to the other half of a split; below 0 as a lowered quota counts its use
@@ -70,13 +68,6 @@ type Line struct {
 
 // WholeLine is the line of an item without leases.
 func WholeLine() Line { return Line{Rate: Parts, Room: Parts} }
-
-// Clock returns K(t).
-func (l Line) Clock(t int64) *big.Int {
-	k := big.NewInt(int64(l.Rate))
-	k.Mul(k, big.NewInt(t))
-	return k.Add(k, big.NewInt(l.Offset))
-}
 
 // Forgotten stands for dormant limits that were too many, see limiter.Op. Its amounts
 // are those of the shard's share.
@@ -134,10 +125,9 @@ func (s *Shard) NewBalance(l limiter.Limit, now int64) Balance {
 	return b
 }
 
-// Refilled returns Amount·K(t), in units.
-func (b *Balance) Refilled(line Line, t int64) *big.Int {
-	k := line.Clock(t)
-	return k.Mul(k, big.NewInt(b.Share.Amount))
+// Refilled returns Amount·K(t).
+func (b *Balance) Refilled(line Line, t int64) Units {
+	return Product(b.Share.Amount*int64(line.Rate), t).Add(Product(b.Share.Amount, line.Offset))
 }
 
 // Exists reports whether there is an item.

@@ -2,7 +2,6 @@ package schema
 
 import (
 	"encoding/binary"
-	"math/big"
 	"slices"
 	"strings"
 	"time"
@@ -12,9 +11,6 @@ import (
 	"github.com/ratelimit/ratelimit/pkg/limiter"
 	"github.com/ratelimit/ratelimit/pkg/tokenbucket"
 )
-
-// maxDigits is the greatest number of digits of a number of DynamoDB.
-const maxDigits = 38
 
 // ParseBucket reads a bucket's item. It checks everything: an attribute that is
 // missing, of another type or out of range is an error that names the item and the
@@ -170,7 +166,7 @@ func (r *bucketReader) balance(limit string) Balance {
 			Amount:   r.Int(attr(LimitAmount), 0, tokenbucket.MaxCapacity),
 			Period:   r.Int(attr(LimitPeriod), tokenbucket.MinPeriod, tokenbucket.MaxPeriod),
 		},
-		FullAt:  r.big(attr(LimitFullAt)),
+		FullAt:  r.units(attr(LimitFullAt)),
 		Carried: r.optional(attr(LimitCarried), -tokenbucket.MaxAmount, tokenbucket.MaxCapacity, 0),
 		Dormant: r.optional(attr(LimitDormant), 1, 1, 0) == 1,
 		Moving:  r.optional(attr(LimitMoving), -tokenbucket.MaxAmount, tokenbucket.MaxCapacity, 0),
@@ -247,14 +243,12 @@ func (r *bucketReader) optional(attr string, least, most, absent int64) int64 {
 	return absent
 }
 
-// big returns a whole number of any size that DynamoDB has, never nil.
-func (r *bucketReader) big(attr string) *big.Int {
+// units returns a whole number of any size that DynamoDB has.
+func (r *bucketReader) units(attr string) Units {
 	text := r.Number(attr)
-	digits := strings.TrimPrefix(text, "-")
-	n, ok := new(big.Int).SetString(text, 10)
-	if !ok || digits == "" || len(digits) > maxDigits || strings.Trim(digits, "0123456789") != "" {
+	n, ok := ParseUnits(text)
+	if !ok {
 		r.Fail(attr, "is %.50s; it must be a whole number of at most %d digits", text, maxDigits)
-		return new(big.Int)
 	}
 	return n
 }

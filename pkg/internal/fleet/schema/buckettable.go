@@ -1,11 +1,8 @@
 package schema
 
 import (
-	"math/big"
 	"slices"
 	"strings"
-
-	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
 	"github.com/ratelimit/ratelimit/pkg/limiter"
 	"github.com/ratelimit/ratelimit/pkg/tokenbucket"
@@ -68,9 +65,4 @@ func defaultFloor(p tokenbucket.Params) int64 {
 // SortBalances puts limits in order of their names.
 func SortBalances(all []Balance) {
 	slices.SortFunc(all, func(x, y Balance) int { return strings.Compare(x.Limit.Name, y.Limit.Name) })
-}
-
-// BigAttribute returns a number of any size as an attribute.
-func BigAttribute(n *big.Int) types.AttributeValue {
-	return &types.AttributeValueMemberN{Value: n.String()}
 }

@@ -86,7 +86,7 @@ func (a attributes) shard(s *Shard, movedAt int64) {
 
 func (a attributes) balance(b *Balance, moving bool) {
 	attr := func(suffix string) string { return LimitAttr(b.Limit.Name, suffix) }
-	a[attr(LimitFullAt)] = &types.AttributeValueMemberN{Value: b.FullAt.String()}
+	a[attr(LimitFullAt)] = b.FullAt.Attribute()
 	a[attr(LimitCapacity)] = NumberAttribute(b.Whole.Capacity)
 	a[attr(LimitAmount)] = NumberAttribute(b.Whole.Amount)
 	a[attr(LimitPeriod)] = NumberAttribute(b.Whole.Period)

@@ -12,24 +12,33 @@ import (
 // Expression builds the condition and the update of one UpdateItem. Every name and
 // value goes through a placeholder.
 type Expression struct {
-	names  map[string]string // placeholders by attribute
+	names  []name // few, so that a search is as quick as a map
 	values map[string]types.AttributeValue
 
 	condition, set, add, remove strings.Builder
 }
 
+// name is the placeholder of an attribute.
+type name struct{ attr, placeholder string }
+
 // NewExpression returns an expression without conditions that changes nothing.
 func NewExpression() *Expression {
-	return &Expression{names: make(map[string]string, 16), values: make(map[string]types.AttributeValue, 16)}
+	e := &Expression{names: make([]name, 0, 16), values: make(map[string]types.AttributeValue, 16)}
+	e.condition.Grow(64) // of a take from two limits
+	e.set.Grow(32)
+	e.add.Grow(64)
+	return e
 }
 
 // name returns the placeholder of an attribute.
 func (e *Expression) name(attr string) string {
-	p, ok := e.names[attr]
-	if !ok {
-		p = "#" + strconv.Itoa(len(e.names))
-		e.names[attr] = p
+	for _, n := range e.names {
+		if n.attr == attr {
+			return n.placeholder
+		}
 	}
+	p := "#" + strconv.Itoa(len(e.names))
+	e.names = append(e.names, name{attr, p})
 	return p
 }
 
@@ -103,6 +112,7 @@ func (e *Expression) Remove(attr string) { join(&e.remove, ", ", e.name(attr)) }
 // or as it is when the condition does not hold.
 func (e *Expression) Input(table string, k Key) *dynamodb.UpdateItemInput {
 	var update strings.Builder
+	update.Grow(len("SET  ADD  REMOVE ") + e.set.Len() + e.add.Len() + e.remove.Len())
 	for _, section := range []struct {
 		word string
 		b    *strings.Builder
@@ -112,8 +122,8 @@ func (e *Expression) Input(table string, k Key) *dynamodb.UpdateItemInput {
 		}
 	}
 	names := make(map[string]string, len(e.names))
-	for attr, p := range e.names {
-		names[p] = attr
+	for _, n := range e.names {
+		names[n.placeholder] = n.attr
 	}
 	return &dynamodb.UpdateItemInput{
 		TableName:                           aws.String(table),

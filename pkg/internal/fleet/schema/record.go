@@ -1,10 +1,10 @@
 package schema
 
 import (
-	"fmt"
 	"maps"
 	"math"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -30,7 +30,10 @@ const (
 
 // NumberAttribute returns a whole number as an attribute.
 func NumberAttribute[N int | int64 | uint64](n N) types.AttributeValue {
-	return &types.AttributeValueMemberN{Value: fmt.Sprint(n)}
+	if n < 0 {
+		return &types.AttributeValueMemberN{Value: strconv.FormatInt(int64(n), 10)}
+	}
+	return &types.AttributeValueMemberN{Value: strconv.FormatUint(uint64(n), 10)}
 }
 
 // KeyOfRef returns the key of a catalog record.
