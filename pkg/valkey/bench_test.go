@@ -3,6 +3,7 @@ package valkey_test
 import (
 	"context"
 	"fmt"
+	"runtime"
 	"sync"
 	"sync/atomic"
 	"syscall"
@@ -17,9 +18,14 @@ import (
 // coldKeys is how many buckets the benchmark of cold keys has.
 const coldKeys = 10_000
 
+// idleBytes counts as in use, as in the program, so that the garbage collector runs as often as there.
+const idleBytes = 64 << 20
+
 // BenchmarkCold measures decisions on keys that are used once in a while, under two limits: messages a
 // decision, and the processor time of the server and of this program.
 func BenchmarkCold(b *testing.B) {
+	idle := make([]byte, idleBytes)
+	defer runtime.KeepAlive(idle)
 	server := valkeytest.Start(b)
 	s, err := valkey.Open(b.Context(), valkey.Config{Connection: valkey.Connection{Addresses: []string{server.Address}}, Create: true, Leases: true, Attempt: 20 * time.Second, Budget: time.Minute})
 	if err != nil {

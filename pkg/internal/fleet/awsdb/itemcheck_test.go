@@ -145,3 +145,36 @@ func TestTheLogOfWrongReplies(t *testing.T) {
 		t.Errorf("%d lines for %d replies, want 2 for 4", lines, w.total())
 	}
 }
+
+// A client that answers without the item has seen itself that the reply is that to the call. With the item the reply is
+// checked as any other.
+func TestReplyWithoutTheItem(t *testing.T) {
+	in := &dynamodb.UpdateItemInput{
+		Key: testKey(), UpdateExpression: aws.String("SET #a=:a"), ReturnValues: ChangesSince(7),
+		ExpressionAttributeNames:  map[string]string{"#a": "a"},
+		ExpressionAttributeValues: map[string]types.AttributeValue{":a": &types.AttributeValueMemberN{Value: "1"}},
+	}
+	whole := testKey()
+	whole["a"] = &types.AttributeValueMemberN{Value: "1"}
+	other := testKey()
+	other[attrPK] = &types.AttributeValueMemberS{Value: "other"}
+	for _, c := range []struct {
+		name string
+		got  item
+		want error
+	}{
+		{"no attributes", nil, nil},
+		{"the item", whole, nil},
+		{"the item without what was set", testKey(), errOther},
+		{"another item", other, errOther},
+		{"what was set alone", item{"a": whole["a"]}, errOther},
+	} {
+		if err := CheckReply(in, &dynamodb.UpdateItemOutput{Attributes: c.got}, nil); !errors.Is(err, c.want) {
+			t.Errorf("%s: %v, want %v", c.name, err, c.want)
+		}
+	}
+	in.ReturnValues = types.ReturnValueAllNew
+	if err := CheckReply(in, &dynamodb.UpdateItemOutput{}, nil); !errors.Is(err, errIncomplete) {
+		t.Errorf("a reply without the item that was asked for: %v, want %v", err, errIncomplete)
+	}
+}
