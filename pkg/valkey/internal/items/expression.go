@@ -20,6 +20,7 @@ type compiler struct {
 	names  map[string]string
 	values map[string]types.AttributeValue
 	rest   []string // of the expression
+	words  []string // of the condition
 	read   []string // attributes that were named
 	err    error
 	meter  meter
@@ -36,7 +37,7 @@ func (c *compiler) reads(attrs ...string) {
 
 // split cuts an expression into words.
 func split(s string) []string {
-	var out []string
+	out := make([]string, 0, len(s)/2) // at least a space or a sign between two of them
 	for i := 0; i < len(s); {
 		j := i + 1
 		switch c := s[i]; {
@@ -126,50 +127,53 @@ func (c *compiler) condition(s *string) []string {
 		return always()
 	}
 	c.rest = split(*s)
-	out := c.either()
+	c.words = make([]string, 0, len(c.rest)+1)
+	c.either()
 	if len(c.rest) > 0 {
 		c.fail("%q behind its end", c.rest)
 	}
-	return out
+	return c.words
 }
 
-func (c *compiler) either() []string { return c.chain("OR", "|", c.both) }
-func (c *compiler) both() []string   { return c.chain("AND", "&", c.one) }
+func (c *compiler) either() { c.chain("OR", "|", c.both) }
+func (c *compiler) both()   { c.chain("AND", "&", c.one) }
 
-func (c *compiler) chain(word, op string, part func() []string) []string {
-	n, out := 1, part()
-	for c.peek() == word {
+// chain compiles parts with a word between them. Several have their operator before them.
+func (c *compiler) chain(word, op string, part func()) {
+	n, first := 1, len(c.words)
+	for part(); c.peek() == word; part() {
 		c.next()
-		n, out = n+1, append(out, part()...)
+		n++
 	}
-	if n == 1 {
-		return out
+	if n > 1 {
+		c.words = slices.Insert(c.words, first, op, strconv.Itoa(n))
 	}
-	return append([]string{op, strconv.Itoa(n)}, out...)
 }
 
-func (c *compiler) one() []string {
+// one compiles a comparison, a function, or a condition in brackets.
+func (c *compiler) one() {
 	switch w := c.peek(); w {
 	case "(":
 		c.next()
-		out := c.either()
+		c.either()
 		c.want(")")
-		return out
+		return
 	case "attribute_not_exists", "attribute_exists":
 		c.next()
 		c.want("(")
-		n := c.name()
-		c.want(")")
+		op := "!"
 		if w == "attribute_exists" {
-			return []string{"E", n}
+			op = "E"
 		}
-		return []string{"!", n}
+		c.words = append(c.words, op, c.name())
+		c.want(")")
+		return
 	}
 	n, op := c.name(), c.next()
 	if !isComparison(op) {
 		c.fail("the operator %q", op)
 	}
-	return []string{op, n, c.value()}
+	c.words = append(c.words, op, n, c.value())
 }
 
 // update returns the actions of an update.

@@ -82,7 +82,7 @@ func (w *write) words(to []string) []string {
 
 // keyed begins a write of the item with a key.
 func keyed(kind string, key attributes, condition *string, names map[string]string, values attributes, asked types.ReturnValuesOnConditionCheckFailure) (write, *compiler) {
-	c := &compiler{names: names, values: values}
+	c := &compiler{names: names, values: values, read: make([]string, 0, 2+len(names))}
 	c.reads(schema.AttrPK)
 	return write{kind: kind, pk: text(key[schema.AttrPK]), sk: text(key[schema.AttrSK]), image: noImage, condition: c.condition(condition), asked: asked}, c
 }
