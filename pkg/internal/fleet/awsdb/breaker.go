@@ -180,7 +180,7 @@ func (b *breaker) counted() (outages int64, unavailable bool) {
 }
 
 // done ends a call that was allowed, and reports whether the breaker opened or closed.
-// r, from 0 up to below 1<<16, is drawn at random.
+// r, from 0 up to below 1<<16, is drawn at random; after an answer it is of no use.
 func (b *breaker) done(now time.Time, p permit, v verdict, err error, r uint16) (changed bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()

@@ -110,7 +110,11 @@ func guarded[I, O any](ctx context.Context, g *Guard, call func(context.Context,
 	err = CheckReply(in, out, err)
 	end := g.cfg.Now()
 	g.wrong.saw(ctx, g.cfg.Logger, err, end)
-	if of.done(end, p, verdictOf(ctx, err, start, end), err, uint16(g.cfg.Loop.Draw(1<<16))) { // #nosec G115 -- in range
+	v, r := verdictOf(ctx, err, start, end), uint16(0)
+	if v != answered {
+		r = uint16(g.cfg.Loop.Draw(1 << 16)) // #nosec G115 -- in range
+	}
+	if of.done(end, p, v, err, r) {
 		g.herald.changed.Store(true)
 	}
 	g.herald.announce(g.State)

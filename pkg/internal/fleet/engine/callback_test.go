@@ -59,7 +59,7 @@ func TestAFailedBucketGivesBackTheOthers(t *testing.T) {
 		for entity, err := range map[string]error{"a": nil, "b": limiter.ErrUnavailable} {
 			id := ShardID{Namespace: "n", Bucket: limiter.BucketKey{Entity: entity, Resource: "r"}}
 			b := &branch{site: lane.Site(id)}
-			b.Branch = NewBranch(id, &plan.Request{Limits: taken(t).Limits}, 0, 0) // it wants no more
+			b.Branch = *NewBranch(id, &plan.Request{Limits: taken(t).Limits}, 0, 0) // it wants no more
 			r := &lane.Request{Request: taken(t), Site: &b.site, Err: err}
 			b.asked = []asked{{part: &Part{Request: r.Request, Err: err}, request: r}}
 			c.branches = append(c.branches, b)

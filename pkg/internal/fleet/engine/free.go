@@ -1,5 +1,10 @@
 package engine
 
+import (
+	"github.com/ratelimit/ratelimit/pkg/internal/fleet/lane"
+	"github.com/ratelimit/ratelimit/pkg/internal/fleet/plan"
+)
+
 // A call whose requests all ended at once, as the leases of this process decided them, leaves its
 // memory to another call. So such a decision allocates nothing. Of any other call the lanes may
 // keep requests.
@@ -19,7 +24,7 @@ func (c *call) freeBranch() *branch {
 		c.branches = c.branches[:n+1]
 		return c.branches[n]
 	}
-	b := &branch{Branch: &Branch{}}
+	b := &branch{}
 	c.branches = append(c.branches, b)
 	return b
 }
@@ -43,10 +48,9 @@ func (c *call) end() {
 
 // clear forgets all but the memory.
 func (b *branch) clear() {
-	spends := b.whole.Spends
-	clear(spends)
+	clear(b.whole.Spends)
 	clear(b.asked)
 	b.Branch.clear()
-	*b = branch{Branch: b.Branch, asked: b.asked[:0]}
-	b.whole.Spends = spends[:0]
+	b.site, b.op, b.first = lane.Site{}, nil, lane.Request{}
+	b.whole, b.asked = plan.Request{Spends: b.whole.Spends[:0]}, b.asked[:0]
 }

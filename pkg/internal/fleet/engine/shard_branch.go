@@ -74,6 +74,7 @@ func (b *Branch) clear() {
 // set makes a branch that is clear the branch of an op.
 func (b *Branch) set(id ShardID, op *plan.Request, shard int, now int64) {
 	b.id, b.op, b.now, b.pinned, b.limits = id, op, now, shard-1, op.Limits
+	b.goals = slices.Grow(b.goals, len(op.Spends))
 	for i := range op.Spends {
 		b.goals = append(b.goals, goal{need: op.Spends[i].Need, take: op.Spends[i].Take})
 	}

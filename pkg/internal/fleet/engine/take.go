@@ -27,13 +27,13 @@ type call struct {
 
 // branch is one op of a call.
 type branch struct {
-	*Branch
-	site      lane.Site
-	op        *limiter.Op
-	whole     plan.Request // of the op
-	first     lane.Request
-	asked     []asked
-	corrected int64 // the caller's time
+	Branch
+
+	site  lane.Site
+	op    *limiter.Op
+	whole plan.Request // of the op
+	first lane.Request
+	asked []asked
 }
 
 // asked is a part of a branch, and the request that asks for it.
@@ -96,7 +96,7 @@ func (e *Engine) newCall(ctx context.Context, now time.Time, ops []limiter.Op) (
 		if err != nil {
 			return nil, err
 		}
-		b.op, b.site, b.corrected = &ops[i], lane.Site{Namespace: id, Bucket: ops[i].Bucket}, at
+		b.op, b.site = &ops[i], lane.Site{Namespace: id, Bucket: ops[i].Bucket}
 		b.set(ShardID{Namespace: id, Bucket: b.site.Bucket}, &b.whole, ops[i].Shard, at)
 	}
 	return c, nil
@@ -115,7 +115,7 @@ func (c *call) next() bool {
 			if len(b.asked) > 0 {
 				r = &lane.Request{}
 			}
-			r.Request, r.Site, r.Index, r.At = p.Request, &b.site, p.Index, b.corrected
+			r.Request, r.Site, r.Index, r.At = p.Request, &b.site, p.Index, b.now
 			r.Keep, r.Policy, r.Asks, r.Deadline = b.op.KeepTaken, b.op.Lease, asks(b.op), c.deadline
 			b.asked = append(b.asked, asked{part: p, request: r})
 			c.sent = append(c.sent, r)

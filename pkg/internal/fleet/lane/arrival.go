@@ -93,7 +93,7 @@ const outlivedTrips = 3
 // outlived returns the oldest request that waits, if a reply may come after its deadline and a
 // newer request fits in its place. nil = there is none. All of them wait at the same time, so
 // that any one may be denied. A decision could come too late for this one alone.
-func (l estimator) outlived(r *Request, n int, now time.Time) *Request {
+func (l *estimator) outlived(r *Request, n int, now time.Time) *Request {
 	if len(l.queue) == 0 {
 		return nil
 	}
@@ -112,7 +112,7 @@ func (l estimator) outlived(r *Request, n int, now time.Time) *Request {
 }
 
 // beyond returns a limit that those before a request use up: they ask for all that the lane may have.
-func (l estimator) beyond(r *Request, queue []*Request, n int) shortage {
+func (l *estimator) beyond(r *Request, queue []*Request, n int) shortage {
 	s := l.newShare(n, l.view.head, append(slices.Clone(queue), r))
 	for _, before := range queue {
 		asks(&s, before)
@@ -127,7 +127,7 @@ func (l estimator) beyond(r *Request, queue []*Request, n int) shortage {
 
 // lacks returns a limit for which a request would be denied late. It is for requests whose
 // deadline comes before a reply: the tokens of their writes would be given back.
-func (l estimator) lacks(r *Request, now time.Time) shortage {
+func (l *estimator) lacks(r *Request, now time.Time) shortage {
 	if l.pace.RoundTrip() < r.patience(now) { // rule: a request that is decided in time waits for it
 		return shortage{}
 	}

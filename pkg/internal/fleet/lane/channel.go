@@ -62,10 +62,10 @@ func (c *channels) ended(b *batch, applied bool) {
 	if applied {
 		of.last = b.id.Write
 	}
-	of.past = append(of.past, pastTake{b.id.Write, b.taken()})
-	if len(of.past) > pastTakes {
-		of.past = of.past[1:]
+	if len(of.past) == pastTakes {
+		of.past = slices.Delete(of.past, 0, 1)
 	}
+	of.past = append(of.past, pastTake{b.id.Write, b.taken()})
 }
 
 // twice returns the millitokens that copies took once more, or without a caller, as an image

@@ -52,7 +52,7 @@ func (s *Lanes) NeedClock(requests []*Request) (err error) {
 // endLate ends the wait for a request that was decided late. The lane
 // owes its bookings, and its takes if it is admitted. The takes of a write under way for a denied
 // one are given back.
-func (l closer) endLate(r *Request, told *plan.Request, admitted bool) {
+func (l *closer) endLate(r *Request, told *plan.Request, admitted bool) {
 	r.Wait = nil
 	if r.state.inWrite() {
 		e := deniedLate // rule: a late denial gives back what its write takes

@@ -25,7 +25,7 @@ type closer struct {
 }
 
 // applied ends the requests of a write that was applied.
-func (l closer) applied(b *batch, image *schema.Bucket) {
+func (l *closer) applied(b *batch, image *schema.Bucket) {
 	if image != nil {
 		b.write.Settle(image)
 		l.host.Counters.LostRoom.Add(b.write.Overfilled(image))
@@ -38,7 +38,7 @@ func (l closer) applied(b *batch, image *schema.Bucket) {
 }
 
 // done ends a request that a write was applied for.
-func (l closer) done(r *Request) {
+func (l *closer) done(r *Request) {
 	back := r.undone()
 	l.byCentre(r)
 	if back {
@@ -48,7 +48,7 @@ func (l closer) done(r *Request) {
 
 // again puts the requests of a write that was not applied back into the queue. open says
 // that it may have been applied all the same, or may be yet: its takes are counted then.
-func (l closer) again(b *batch, open bool) {
+func (l *closer) again(b *batch, open bool) {
 	if l.unpaid += l.view.units(); !open {
 		l.channels.ended(b, false)
 	}
@@ -69,7 +69,7 @@ func (l closer) again(b *batch, open bool) {
 
 // unbooked returns the requests of a failed write that still need one. An earlier write booked the
 // others, which end.
-func (l closer) unbooked(actors []*Request) []*Request {
+func (l *closer) unbooked(actors []*Request) []*Request {
 	return slices.DeleteFunc(slices.Clone(actors), func(r *Request) bool {
 		if r.booked { // rule: a booked request is not booked again
 			l.done(r)
@@ -80,7 +80,7 @@ func (l closer) unbooked(actors []*Request) []*Request {
 
 // stays reports whether a request whose write was not applied needs another one. It prepares the request
 // for that one, or ends it.
-func (l closer) stays(r *Request) bool {
+func (l *closer) stays(r *Request) bool {
 	l.lease.release(r, r.state == sentOwed)
 	switch {
 	case r.state == sentLeft:
@@ -102,7 +102,7 @@ func (l closer) stays(r *Request) bool {
 // dropBookings ends requests of a write with charges, refunds or counts whose outcome stays
 // unknown: those that book or count something could do it twice by another write. The
 // others go back into the queue.
-func (l closer) dropBookings(b *batch, now time.Time) {
+func (l *closer) dropBookings(b *batch, now time.Time) {
 	var others []*Request
 	for _, r := range l.unbooked(b.actors) {
 		switch {
@@ -120,7 +120,7 @@ func (l closer) dropBookings(b *batch, now time.Time) {
 }
 
 // uncertain ends a request that a write may have been applied for.
-func (l closer) uncertain(r *Request, err error, now time.Time) {
+func (l *closer) uncertain(r *Request, err error, now time.Time) {
 	if !r.state.owes() && !r.Keep && r.Takes() {
 		l.lost(r, err)
 	}
@@ -128,7 +128,7 @@ func (l closer) uncertain(r *Request, err error, now time.Time) {
 }
 
 // failed ends the requests of a write that failed for good, and in an outage all that wait.
-func (l closer) failed(actors []*Request, err error, now time.Time) {
+func (l *closer) failed(actors []*Request, err error, now time.Time) {
 	l.newer = wanted{} // the next request that asks for newer limits has them tried again
 	for _, r := range l.unbooked(actors) {
 		if errors.Is(err, limiter.ErrUncertain) {
@@ -143,7 +143,7 @@ func (l closer) failed(actors []*Request, err error, now time.Time) {
 }
 
 // refuse ends all requests that wait.
-func (l closer) refuse(err error, now time.Time) {
+func (l *closer) refuse(err error, now time.Time) {
 	queue := l.queue
 	l.queue, l.newer = nil, wanted{}
 	for _, r := range queue {
@@ -152,13 +152,13 @@ func (l closer) refuse(err error, now time.Time) {
 }
 
 // stop ends all requests that wait, those for capacity included, as the lanes end.
-func (l closer) stop(now time.Time) {
+func (l *closer) stop(now time.Time) {
 	l.queue, l.later = append(l.queue, l.later...), nil
 	l.refuse(errStopped, now)
 }
 
 // fail ends a request with an error. An owed request is tried again later.
-func (l closer) fail(r *Request, err error, now time.Time) {
+func (l *closer) fail(r *Request, err error, now time.Time) {
 	if errors.Is(err, limiter.ErrInvalid) {
 		l.host.warn("invalid", "the item of a bucket cannot be used: its requests fail", slog.String("item", l.key.String()), slog.Any("error", err))
 	}
@@ -191,7 +191,7 @@ const (
 // postpone has an owed request wait that was certainly not applied. It reports false for
 // one whose outcome is unknown, which must not be sent again. It also does so when the
 // request has waited for long enough, or too many wait.
-func (l closer) postpone(r *Request, err error, now time.Time) bool {
+func (l *closer) postpone(r *Request, err error, now time.Time) bool {
 	if errors.Is(err, limiter.ErrUncertain) || !errors.Is(err, limiter.ErrUnavailable) || l.host.stopped.Err() != nil {
 		return false
 	}
@@ -213,7 +213,7 @@ func (l closer) postpone(r *Request, err error, now time.Time) bool {
 
 // lost counts tokens that were taken for no admitted request, or may have been, and are not
 // given back. It also counts the owed tokens of an admitted one.
-func (l closer) lost(r *Request, err error) {
+func (l *closer) lost(r *Request, err error) {
 	l.host.Counters.Lost.Add(1)
 	amounts, sum := make([]any, 0, len(r.Spends)), int64(0)
 	for i := range r.Spends {
@@ -233,7 +233,7 @@ func (l closer) lost(r *Request, err error) {
 
 // resume puts owed requests back into the queue that have waited for capacity long
 // enough.
-func (l closer) resume(now time.Time) {
+func (l *closer) resume(now time.Time) {
 	var wait []*Request
 	var next time.Time
 	for _, r := range l.later {
@@ -262,7 +262,7 @@ func later(a, b time.Time) time.Time {
 }
 
 // expire ends the requests that waited for too long. An owed one waits on for the lane's turn, unless too many do.
-func (l closer) expire(now time.Time) {
+func (l *closer) expire(now time.Time) {
 	patient := l.crowd != nil && l.host.Counters.Owed.Load() <= maxOwed
 	expired := func(r *Request) bool {
 		return now.After(r.expires) && (!patient || r.state != owed) // rule: an owed request waits for a turn
@@ -282,13 +282,13 @@ func (l closer) expire(now time.Time) {
 }
 
 // byCentre ends a request that the item decided.
-func (l closer) byCentre(r *Request) {
+func (l *closer) byCentre(r *Request) {
 	l.lease.answer(r)
 	l.finish(r, nil)
 }
 
 // finish ends a request, with a decision or an error.
-func (l closer) finish(r *Request, err error) {
+func (l *closer) finish(r *Request, err error) {
 	if r.state != over {
 		r.Err = err
 		l.happen(r, ended)
@@ -296,7 +296,7 @@ func (l closer) finish(r *Request, err error) {
 }
 
 // happen has something happen to a request, and counts those that are owed.
-func (l closer) happen(r *Request, e event) {
+func (l *closer) happen(r *Request, e event) {
 	was := r.state
 	if e == written {
 		l.written(r)
@@ -316,7 +316,7 @@ func (l closer) happen(r *Request, e event) {
 
 // bequeath hands an owed request over to the lanes that follow these, if there are any. An outcome that
 // is unknown ends with these.
-func (l closer) bequeath(r *Request, err error) bool {
+func (l *closer) bequeath(r *Request, err error) bool {
 	heir := l.host.heir.Load()
 	if heir == nil || r.Request == nil || errors.Is(err, limiter.ErrUncertain) {
 		return false

@@ -18,7 +18,7 @@ type estimator struct {
 
 // newShare returns the lane's part of an item that n replicas use. That is all of a limit with
 // twice the tokens that the queue asks for, for each replica.
-func (l estimator) newShare(n int, base *schema.Bucket, queue []*Request) Share {
+func (l *estimator) newShare(n int, base *schema.Bucket, queue []*Request) Share {
 	s := newShare(n, l.pace.RoundTrip().Milliseconds())
 	at := plan.At(base, l.view.now)
 	for i := range at.Limits.Len() {
@@ -47,10 +47,10 @@ func asks(s *Share, r *Request) {
 
 // underWay returns the sum that the lane's writes under way take of a limit, as far as
 // the state does not show it.
-func (l estimator) underWay(limit string) int64 { return l.underWayUpTo(nil, limit) }
+func (l *estimator) underWay(limit string) int64 { return l.underWayUpTo(nil, limit) }
 
 // underWayUpTo is the same without the writes that were sent after the one of a request.
-func (l estimator) underWayUpTo(last *Request, limit string) int64 {
+func (l *estimator) underWayUpTo(last *Request, limit string) int64 {
 	sum := int64(0)
 	for b := range l.batches() {
 		if !b.shown(l.view.state) {

@@ -12,7 +12,7 @@ import (
 
 // group is the content of one write.
 type group struct {
-	by      planner
+	by      *planner
 	now     time.Time
 	stage   *plan.Stage
 	bare    *plan.Stage // the state alone; nil = not needed so far
@@ -25,7 +25,7 @@ type group struct {
 }
 
 // newGroup returns the group of the next write; nil when the item has to be read first.
-func (l planner) newGroup(now time.Time) *group {
+func (l *planner) newGroup(now time.Time) *group {
 	limits, generation := l.newer.among(l.queue)
 	base := l.view.head
 	if base == nil {
@@ -46,7 +46,7 @@ func (l planner) newGroup(now time.Time) *group {
 
 // bring puts a group under the newest limits. Tokens that the lane itself gives back
 // come before: they were taken under the old limits, and the new ones may cut them.
-func (l planner) bring(g *group, base *schema.Bucket, limits *limiter.Limits, generation uint64) {
+func (l *planner) bring(g *group, base *schema.Bucket, limits *limiter.Limits, generation uint64) {
 	v := l.view
 	if v.seen.Hash == base.Version.Hash { // requests brought it, and no write has put it into the item
 		_, _ = g.stage.Bring(base.Limits, v.seen.Generation) // fails behind a request only

@@ -47,7 +47,7 @@ func newLane(s *host, holding *set[*Lane], site *Site, index int, key schema.Key
 	l.share(&l.lessee)
 	i, v, h, q, t, w := &l.item, &l.view, &l.held, &l.requests, &l.traffic, &l.wakes
 	l.usages = usages{i, q, w, v, h}
-	l.lessee = lessee{i, q, t, w, v, h, divider{i, q, v, h, l.estimator}, l.closer, l.sender, l.turner, l.usages, &l.keeper, listing{i, h, func(in bool) { holding.put(l, in) }}}
+	l.lessee = lessee{i, q, t, w, v, h, divider{i, q, v, h, &l.estimator}, &l.closer, &l.sender, &l.turner, &l.usages, &l.keeper, listing{i, h, func(in bool) { holding.put(l, in) }}}
 	l.held.sequence = uint16(s.cfg.Loop.Draw(1 << 16)) // #nosec G115 -- in range
 	return l
 }
@@ -58,12 +58,12 @@ func (l *Lane) share(lease leasing) {
 	l.lease = lease
 	l.estimator = estimator{i, q, t, v}
 	l.closer = closer{i, q, t, w, v, lease}
-	l.finder = finder{requests: q, twice: &l.host.Counters.LostTwice, closer: l.closer, lane: l}
-	l.sender = sender{i, t, w, v, l.closer, lease, l}
-	l.writer = writer{i, q, t, v, &l.turns, &l.finder, l.closer, l.sender}
-	l.turner = turner{i, t, v, &l.turns, l.sender}
-	l.keeper = keeper{item: i, traffic: t, wakes: w, view: v, lease: lease, turns: &l.turns, sender: l.sender, turner: l.turner}
-	l.planner = planner{i, q, t, v, l.estimator, l.closer, lease, l.turner}
+	l.finder = finder{requests: q, twice: &l.host.Counters.LostTwice, closer: &l.closer, lane: l}
+	l.sender = sender{i, t, w, v, &l.closer, lease, l}
+	l.writer = writer{i, q, t, v, &l.turns, &l.finder, &l.closer, &l.sender}
+	l.turner = turner{i, t, v, &l.turns, &l.sender}
+	l.keeper = keeper{item: i, traffic: t, wakes: w, view: v, lease: lease, turns: &l.turns, sender: &l.sender, turner: &l.turner}
+	l.planner = planner{i, q, t, v, &l.estimator, &l.closer, lease, &l.turner}
 }
 
 // laneOf returns the lane that a request is in; nil = it was in none.

@@ -20,7 +20,7 @@ const (
 )
 
 // estimate returns a copy of a request with the decision that the lane comes to on its own.
-func (l estimator) estimate(r *Request) *plan.Request {
+func (l *estimator) estimate(r *Request) *plan.Request {
 	l.view.advance(r.At)
 	told := *r.Request
 	told.Spends = append([]plan.Spend(nil), r.Spends...)
@@ -52,7 +52,7 @@ func (l estimator) estimate(r *Request) *plan.Request {
 
 // believed returns the estimate of one limit, in millitokens. whole is the tokens of all replicas together, less those
 // that this one takes.
-func (l estimator) believed(r *Request, limit string) (estimate, whole int64) {
+func (l *estimator) believed(r *Request, limit string) (estimate, whole int64) {
 	spent := l.underWayUpTo(r, limit) + l.owes(limit)
 	v := l.view
 	if v.state == nil {
@@ -79,7 +79,7 @@ func (l estimator) believed(r *Request, limit string) (estimate, whole int64) {
 
 // owes returns the sum that the lane has yet to take of a limit for admitted
 // requests.
-func (l estimator) owes(limit string) int64 {
+func (l *estimator) owes(limit string) int64 {
 	sum := int64(0)
 	for _, queue := range [...][]*Request{l.queue, l.later} {
 		for _, r := range queue {

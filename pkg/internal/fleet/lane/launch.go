@@ -19,13 +19,13 @@ type sender struct {
 	*wakes
 
 	view   *view
-	closer closer
+	closer *closer
 	lease  leasing
 	lane   viewer
 }
 
 // launch notes that a message leaves. The lane is locked.
-func (l sender) launch(m message, now time.Time) message {
+func (l *sender) launch(m message, now time.Time) message {
 	l.events++
 	c := m.core()
 	c.asked, c.at, c.sent, c.until = l.events, l.view.now, now, now.Add(l.host.cfg.Budget)
@@ -37,23 +37,23 @@ func (l sender) launch(m message, now time.Time) message {
 
 // cost is how many write units a write of the lane counts: its own, and those of writes that
 // were refused.
-func (l sender) cost() int64 { return l.view.units() + l.unpaid }
+func (l *sender) cost() int64 { return l.view.units() + l.unpaid }
 
 // newID returns the id of a write that is for no request, or is exact.
-func (l sender) newID() plan.ID {
+func (l *sender) newID() plan.ID {
 	return plan.ID{Slot: l.host.self.slotOn(l.view.state), Write: l.host.self.next()}
 }
 
 // arrived takes a message out of those under way. Its effect counts no more where no state has
 // it: the state of its reply can be older than the last one, and then it is not used.
-func (l sender) arrived(m message) {
+func (l *sender) arrived(m message) {
 	l.out = slices.DeleteFunc(l.out, func(o message) bool { return o == m })
 	l.reckon()
 	l.running = true // the goroutine of the message steps the lane next
 }
 
 // reckon brings the state that the next write is planned on up to date.
-func (l sender) reckon() {
+func (l *sender) reckon() {
 	v := l.view
 	v.head = v.state
 	for _, m := range l.out {
@@ -63,7 +63,7 @@ func (l sender) reckon() {
 
 // image takes a message out of those under way, and returns the item that its reply has; nil where there
 // is none.
-func (l sender) image(m message, got reply, now time.Time) (*schema.Bucket, error) {
+func (l *sender) image(m message, got reply, now time.Time) (*schema.Bucket, error) {
 	l.pace.Reply(now.Sub(m.core().sent))
 	var known *limiter.Limits
 	if l.view.state != nil {
@@ -91,7 +91,7 @@ func unreadable(got reply, err error) error {
 }
 
 // concludeOnce takes in the reply to a message that is sent once, or its error.
-func (l sender) concludeOnce(m sentOnce, got reply, err error, now time.Time) {
+func (l *sender) concludeOnce(m sentOnce, got reply, err error, now time.Time) {
 	if err != nil {
 		err = awsdb.Translate(err)
 		l.arrived(m)
@@ -112,7 +112,7 @@ func (l sender) concludeOnce(m sentOnce, got reply, err error, now time.Time) {
 }
 
 // counted notes whether the item counted the write units of a write that is sent once.
-func (l sender) counted(refused bool) {
+func (l *sender) counted(refused bool) {
 	if refused {
 		l.unpaid += l.view.units()
 	} else {

@@ -17,11 +17,11 @@ type divider struct {
 
 	view      *view
 	held      *held
-	estimator estimator
+	estimator *estimator
 }
 
 // sole reports whether no other replica has a lease: nothing has to be left to it.
-func (l divider) sole() bool {
+func (l *divider) sole() bool {
 	for i := range l.view.state.Leases {
 		if l.view.state.Leases[i].Replica != l.host.self.replica() {
 			return false
@@ -32,7 +32,7 @@ func (l divider) sole() bool {
 
 // keep has the lease keep its tokens for a request, and asks the centre for the rest. With
 // seen it does so, and reports true, only where the centre was seen with enough.
-func (l divider) keep(r *Request, draws []lease.Draw, seen bool) bool {
+func (l *divider) keep(r *Request, draws []lease.Draw, seen bool) bool {
 	h, v := l.held, l.view
 	if v.state == nil || l.cedes() {
 		return false
@@ -63,7 +63,7 @@ func (l divider) keep(r *Request, draws []lease.Draw, seen bool) bool {
 
 // enough reports whether the centre was seen with enough for the rest of some draws, beside the parts
 // that the lease would keep.
-func (l divider) enough(draws []lease.Draw) bool {
+func (l *divider) enough(draws []lease.Draw) bool {
 	h, v := l.held, l.view
 	keeps := slices.ContainsFunc(draws, func(d lease.Draw) bool { return h.holder.Part(v.now, d) > 0 })
 	for _, d := range draws {
@@ -82,21 +82,21 @@ func (l divider) enough(draws []lease.Draw) bool {
 // cedes reports whether a change of the limits waits for the return of the lease, or another
 // replica asks for it. Then nothing is kept: a request that the lease keeps something for would
 // wait for the change, and the return for that request.
-func (l divider) cedes() bool {
+func (l *divider) cedes() bool {
 	h := l.held.holder
 	return l.view.state != nil && h.State().Serves() && (l.view.state.Pending > 0 || h.Asked(l.view.now))
 }
 
 // settle ends the part that the lease keeps for a request, and reports whether it is spent:
 // only where the request is admitted, and the lease is not over.
-func (l divider) settle(r *Request, admitted bool) (spent bool) {
+func (l *divider) settle(r *Request, admitted bool) (spent bool) {
 	p := r.part
 	r.part = nil
 	return l.held.holder != nil && l.held.holder.Settle(l.view.now, p.Part, admitted) && admitted
 }
 
 // consume notes the part of a request that the lease kept as consumed.
-func (l divider) consume(r *Request, p *part) {
+func (l *divider) consume(r *Request, p *part) {
 	for i := range r.Spends {
 		if k := l.held.of(r.Spends[i].Limit); k >= 0 {
 			l.held.ledger.Add(k, p.kept[i])
@@ -106,7 +106,7 @@ func (l divider) consume(r *Request, p *part) {
 
 // release ends the part that the lease keeps for a request. Where it is not spent the request is as it was
 // before.
-func (l divider) release(r *Request, spent bool) {
+func (l *divider) release(r *Request, spent bool) {
 	kept := r.part
 	switch {
 	case kept == nil:
@@ -120,7 +120,7 @@ func (l divider) release(r *Request, spent bool) {
 }
 
 // answer adds the tokens of the lease to the balance in the answer of the item.
-func (l divider) answer(r *Request) {
+func (l *divider) answer(r *Request) {
 	if h := l.held; r.Wait != nil && h.holder != nil && h.holder.State().Serves() && r.Under != nil && r.Under.Hash() == h.hash {
 		for i := range r.Spends {
 			sp := &r.Spends[i]
@@ -138,7 +138,7 @@ func (l divider) answer(r *Request) {
 // unite ends a request that the centre decided and the lease keeps something for: it is spent
 // if the centre gave the rest. Where the lease is over by then the request is denied, and the
 // centre gets that back.
-func (l divider) unite(r *Request) {
+func (l *divider) unite(r *Request) {
 	kept := r.part
 	lost := r.Admitted && !l.settle(r, true) && r.state != owed && r.state != sentOwed // an admission made late stands
 	if r.part != nil {                                                                 // rule: what is kept is free again after a denial

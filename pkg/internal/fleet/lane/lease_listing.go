@@ -15,7 +15,7 @@ type listing struct {
 const lapsed = "a lease ended before it was returned: its tokens count as spent"
 
 // lapse counts the tokens of a lease that ended without a return.
-func (l listing) lapse() {
+func (l *listing) lapse() {
 	if l.held.holder == nil {
 		return
 	}
@@ -26,7 +26,7 @@ func (l listing) lapse() {
 }
 
 // list keeps the lane among those that hold something, or out of them.
-func (l listing) list() {
+func (l *listing) list() {
 	l.lapse()
 	if holds := l.held.holds(); holds != l.held.counted {
 		l.held.counted = holds

@@ -19,16 +19,16 @@ type lessee struct {
 	held *held
 	divider
 
-	closer  closer
-	sender  sender
-	turner  turner
-	usages  usages
+	closer  *closer
+	sender  *sender
+	turner  *turner
+	usages  *usages
 	keeper  *keeper
 	listing listing
 }
 
 // serve decides a request from the lease, if it can.
-func (l lessee) serve(r *Request, now time.Time) (s served, due bool) {
+func (l *lessee) serve(r *Request, now time.Time) (s served, due bool) {
 	waits, done := l.decide(r, now)
 	switch {
 	case done:
@@ -46,7 +46,7 @@ func (l lessee) serve(r *Request, now time.Time) (s served, due bool) {
 
 // decide is serve. It reports whether the request is to wait for a lease write, and whether it has an
 // end.
-func (l lessee) decide(r *Request, now time.Time) (waits, done bool) {
+func (l *lessee) decide(r *Request, now time.Time) (waits, done bool) {
 	h := l.held
 	if !l.leases(r) || r.apart {
 		return false, false
@@ -100,7 +100,7 @@ func (l lessee) decide(r *Request, now time.Time) (waits, done bool) {
 
 // rests reports whether no lease is asked for so soon after a write of one had no reply. Until
 // then the item decides.
-func (l lessee) rests(now time.Time) bool {
+func (l *lessee) rests(now time.Time) bool {
 	return now.Before(l.held.rest) && !l.held.holder.State().Serves()
 }
 
@@ -115,13 +115,13 @@ func exceeds(r *Request) bool {
 }
 
 // served ends a request that the lease decided.
-func (l lessee) served(r *Request) {
+func (l *lessee) served(r *Request) {
 	l.host.Counters.Served.Add(1)
 	l.closer.finish(r, nil)
 }
 
 // leases reports whether the lease may have to do with a request, and sees to a holder.
-func (l lessee) leases(r *Request) bool {
+func (l *lessee) leases(r *Request) bool {
 	h, v := l.held, l.view
 	if r.Asks && r.state.awaited() {
 		if h.policy = r.Policy; h.holder != nil {
@@ -148,7 +148,7 @@ func (l lessee) leases(r *Request) bool {
 
 // want notes the limits of a request that are newer than those of the item. The lease that serves
 // it has to go.
-func (l lessee) want(r *Request) {
+func (l *lessee) want(r *Request) {
 	if r.Limits.Hash() == l.view.state.Version.Hash || r.Limits == l.newer.limits && r.Generation == l.newer.generation {
 		return
 	}
@@ -161,12 +161,12 @@ func (l lessee) want(r *Request) {
 }
 
 // creates reports whether a lease write may create the item. It is believed not to exist.
-func (l lessee) creates() bool {
+func (l *lessee) creates() bool {
 	return l.view.state == nil && l.index == 0
 }
 
 // base returns the state that a lease write is planned on: a new item where there is none.
-func (l lessee) base(limits *limiter.Limits, generation uint64, at int64) *schema.Bucket {
+func (l *lessee) base(limits *limiter.Limits, generation uint64, at int64) *schema.Bucket {
 	if l.view.state != nil {
 		return l.view.state
 	}
@@ -174,7 +174,7 @@ func (l lessee) base(limits *limiter.Limits, generation uint64, at int64) *schem
 }
 
 // users returns how many replicas wrote to the item lately or had a lease, this one included.
-func (l lessee) users(now time.Time) int {
+func (l *lessee) users(now time.Time) int {
 	n := l.replicas(now)
 	for id := range l.held.watch.Users(l.host.clocks(now).Mono) {
 		if !l.peers.Has(id, now) {
@@ -185,14 +185,14 @@ func (l lessee) users(now time.Time) int {
 }
 
 // show shows the holder the item, if there is one.
-func (l lessee) show(now time.Time) {
+func (l *lessee) show(now time.Time) {
 	if h, v := l.held, l.view; v.state != nil {
 		h.holder.Seen(v.now, l.host.clocks(now), h.view(v.state, v.quick, l.host.self.replica(), l.users(now), now))
 	}
 }
 
 // count counts a request in the demand, once.
-func (l lessee) count(r *Request, draws []lease.Draw) {
+func (l *lessee) count(r *Request, draws []lease.Draw) {
 	if !r.counted && r.Asks {
 		r.counted = true
 		l.held.holder.Count(l.view.now, draws)
@@ -200,7 +200,7 @@ func (l lessee) count(r *Request, draws []lease.Draw) {
 }
 
 // pay charges a request that only charges to the lease, if the lease has all its tokens.
-func (l lessee) pay(r *Request, now time.Time) bool {
+func (l *lessee) pay(r *Request, now time.Time) bool {
 	h, at := l.held, l.view.now
 	if !h.holder.State().Serves() || !h.holder.Alive(l.host.clocks(now)) {
 		return false
@@ -238,7 +238,7 @@ const newWait = 2 * time.Millisecond
 
 // payOwed moves an owed request to the lease, as far as that has the tokens or the
 // room. It reports whether the rest waits for more, and whether there is none.
-func (l lessee) payOwed(r *Request, now time.Time) (waits, done bool) {
+func (l *lessee) payOwed(r *Request, now time.Time) (waits, done bool) {
 	h, rest := l.held, false
 	if !h.holder.State().Serves() || !h.holder.Alive(l.host.clocks(now)) {
 		waited := now.Sub(r.entered)

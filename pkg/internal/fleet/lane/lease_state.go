@@ -191,6 +191,7 @@ func (h *held) view(state *schema.Bucket, quick *plan.View, replica uint32, repl
 	v := lease.View{
 		Exists: true, Version: lease.Version{Epoch: state.Shard.Epoch, Serial: state.Serial}, Rate: state.Line.Rate, Room: state.Line.Room,
 		Recall: h.change.waits(now) || state.Shard.Moving || state.Shard.Retired, Replicas: replicas,
+		Centre: make([]tokenbucket.Bucket, 0, len(h.index)), Params: make([]tokenbucket.Params, 0, len(h.index)),
 	}
 	for _, i := range h.index {
 		v.Centre, v.Params = append(v.Centre, quick.Centre[i]), append(v.Params, quick.Params[i])

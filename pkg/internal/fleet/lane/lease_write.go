@@ -11,7 +11,7 @@ import (
 )
 
 // due does the work that is due for the lease.
-func (l lessee) due(now time.Time) (m message, waits bool) {
+func (l *lessee) due(now time.Time) (m message, waits bool) {
 	h, v := l.held, l.view
 	defer l.listing.list()
 	switch {
@@ -44,7 +44,7 @@ func (l lessee) due(now time.Time) (m message, waits bool) {
 
 // look returns the read of an item that was not seen for a while, or whose replies are to correct the
 // clock; nil for none. It ends a lease that is over.
-func (l lessee) look(now time.Time) message {
+func (l *lessee) look(now time.Time) message {
 	if l.held.holder == nil || len(l.out) > 0 {
 		return nil
 	}
@@ -79,7 +79,7 @@ func (l lessee) look(now time.Time) message {
 }
 
 // ask sends the lease write that is due.
-func (l lessee) ask(now time.Time, dead uint32, reaps bool) (message, bool) {
+func (l *lessee) ask(now time.Time, dead uint32, reaps bool) (message, bool) {
 	h, v := l.held, l.view
 	if l.host.closing.Load() && h.holder != nil { // rule: no lease is asked for at the end
 		v.drift(now) // the callers' clock may have been ahead of this machine's
@@ -136,14 +136,14 @@ func (l lessee) ask(now time.Time, dead uint32, reaps bool) (message, bool) {
 }
 
 // asks reports whether a lease write is to be sent, as far as is known before it is planned.
-func (l lessee) asks(reaps bool) bool {
+func (l *lessee) asks(reaps bool) bool {
 	h := l.held.holder
 	return reaps || h.Due(l.view.now) || h.Wake() <= l.view.now
 }
 
 // change stages the plan of a lease write, with a report of the consumption from the lease. It reports
 // false where the state does not allow the plan.
-func (l lessee) change(stage *plan.Stage, base *schema.Bucket, m *leaseWrite) bool {
+func (l *lessee) change(stage *plan.Stage, base *schema.Bucket, m *leaseWrite) bool {
 	h := l.held
 	if m.lease.Create == base.Exists() {
 		return false
@@ -161,7 +161,7 @@ func (l lessee) change(stage *plan.Stage, base *schema.Bucket, m *leaseWrite) bo
 const leastTick = 10 * time.Millisecond
 
 // wakeLease has the lane stepped when something is due for the lease.
-func (l lessee) wakeLease(now time.Time) {
+func (l *lessee) wakeLease(now time.Time) {
 	if h := l.held.holder; h != nil {
 		if at := h.Wake(); at < l.view.now+time.Hour.Milliseconds() {
 			l.wake(now.Add(max(time.Duration(at-l.view.now)*time.Millisecond, leastTick)))
@@ -170,7 +170,7 @@ func (l lessee) wakeLease(now time.Time) {
 }
 
 // seen has the holder learn from the last state of the item.
-func (l lessee) seen(now time.Time) {
+func (l *lessee) seen(now time.Time) {
 	h, v := l.held, l.view
 	if v.state != nil {
 		l.check(v.state, now)
@@ -206,7 +206,7 @@ func (l lessee) seen(now time.Time) {
 }
 
 // check notes whose lease is in the slot of this process. One that it did not write is of a copy of it.
-func (l lessee) check(image *schema.Bucket, now time.Time) {
+func (l *lessee) check(image *schema.Bucket, now time.Time) {
 	self := l.host.self.replica()
 	own := image.Lease(self)
 	l.held.change.saw(image, now)
@@ -237,7 +237,7 @@ func (c *Counters) note(before lease.State, h *held) {
 type leaseWrite struct {
 	once
 
-	by     lessee
+	by     *lessee
 	lease  *lease.Plan // nil: it only ends one of another replica
 	report *Report     // of the consumption from the lease; nil = none
 	reaps  int64       // leases of other replicas that it ends
@@ -296,7 +296,7 @@ func (m *leaseWrite) lost(perhaps bool, err error, now time.Time) {
 }
 
 // missed takes in that a message brought no image.
-func (l lessee) missed(m miss, now time.Time) {
+func (l *lessee) missed(m miss, now time.Time) {
 	if m == missedRead {
 		l.usages.reread(now)
 		return
@@ -306,13 +306,13 @@ func (l lessee) missed(m miss, now time.Time) {
 }
 
 // leave forgets the lease.
-func (l lessee) leave() {
+func (l *lessee) leave() {
 	l.held.end()
 	l.listing.list()
 }
 
 // recall has the lane return its lease.
-func (l lessee) recall() {
+func (l *lessee) recall() {
 	if l.held.holder != nil {
 		l.held.holder.Recall()
 	}
@@ -320,7 +320,7 @@ func (l lessee) recall() {
 
 // cede has the lane return its lease for a change of the limits. Requests that wait for the
 // change keep nothing of it.
-func (l lessee) cede() {
+func (l *lessee) cede() {
 	for _, r := range l.queue {
 		l.release(r, false)
 	}

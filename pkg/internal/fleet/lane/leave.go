@@ -24,7 +24,7 @@ func (s *Lanes) Abandon(requests []*Request) []End {
 }
 
 // abandon ends the wait for one request.
-func (l closer) abandon(r *Request) End {
+func (l *closer) abandon(r *Request) End {
 	switch {
 	case r.state == over:
 		return Decided

@@ -14,14 +14,14 @@ type planner struct {
 	*traffic
 
 	view      *view
-	estimator estimator
-	closer    closer
+	estimator *estimator
+	closer    *closer
 	lease     leasing
-	turner    turner
+	turner    *turner
 }
 
 // options returns how commuting writes are made.
-func (l planner) options(now time.Time) plan.Options {
+func (l *planner) options(now time.Time) plan.Options {
 	o := plan.Options{Doubtful: l.view.clock.Doubtful}
 	if l.replicas(now) == 1 {
 		return o // the lane has the content of its own other writes
@@ -39,7 +39,7 @@ func (l planner) options(now time.Time) plan.Options {
 
 // guard returns how long before a limit is full the lane lifts it. One lift refuses the others
 // that are under way: so one replica lifts early, and the others where it did not.
-func (l planner) guard(lift int64, now time.Time) int64 {
+func (l *planner) guard(lift int64, now time.Time) int64 {
 	if l.peers.First(l.host.self.replica(), now) {
 		return lift * 4 / 5
 	}
@@ -56,7 +56,7 @@ const (
 )
 
 // shortest returns the least time in ms in which a limit of the item is refilled whole.
-func (l planner) shortest() int64 {
+func (l *planner) shortest() int64 {
 	least := int64(0)
 	if l.view.state == nil {
 		return 0

@@ -24,8 +24,8 @@ type keeper struct {
 	view   *view
 	lease  leasing
 	turns  *turns
-	sender sender
-	turner turner
+	sender *sender
+	turner *turner
 }
 
 // tidy does a task, if there is one and nothing of the lane is under way. It returns the

@@ -11,11 +11,11 @@ import (
 type read struct {
 	copies
 
-	by sender
+	by *sender
 }
 
 // read returns a read of the item. The lane is locked.
-func (l sender) read(now time.Time) message {
+func (l *sender) read(now time.Time) message {
 	return l.launch(&read{by: l}, now)
 }
 
@@ -46,6 +46,6 @@ func (m *read) conclude(got reply, err error, now time.Time) (again bool) {
 const readTries = 12
 
 // rereads reports whether a read that failed is sent again.
-func (l sender) rereads(c *copies, err error, now time.Time) bool {
+func (l *sender) rereads(c *copies, err error, now time.Time) bool {
 	return awsdb.Passes(err) && now.Before(c.until) && c.tries < readTries && l.host.stopped.Err() == nil
 }

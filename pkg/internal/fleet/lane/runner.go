@@ -2,6 +2,7 @@ package lane
 
 import (
 	"errors"
+	"runtime"
 	"time"
 
 	"github.com/ratelimit/ratelimit/pkg/internal/fleet/awsdb"
@@ -35,9 +36,19 @@ func (s *Lanes) run(l *Lane, turn bool) {
 	s.work.add()
 	s.cfg.Loop.Start(func() {
 		defer s.work.done()
+		growStack()
 		s.gather(l)
 		s.pump(l, turn)
 	})
+}
+
+// growStack gives a new goroutine the stack that a message needs. With the frames of a message on it, growth costs
+// several times as much.
+//
+//go:noinline
+func growStack() {
+	var room [5 << 10]byte
+	runtime.KeepAlive(&room)
 }
 
 // ring has a lane stepped at a time, unless that is at an earlier one.

@@ -22,7 +22,8 @@ func (l *Lane) saw(image *schema.Bucket, by *copies, now time.Time) {
 		return
 	}
 	v.known, v.state, v.quick, v.asked, v.sent, v.at = true, image, nil, by.asked, by.sent, by.at
-	var ids []schema.WriteID
+	var room [4]schema.WriteID
+	ids := room[:0]
 	if image != nil {
 		v.quick = plan.At(image, 0)
 		l.host.self.unmask(image)
@@ -31,7 +32,7 @@ func (l *Lane) saw(image *schema.Bucket, by *copies, now time.Time) {
 			l.turns.yield = time.Time{} // rule: a wait for returns ends with the last one
 		}
 		l.host.Counters.LostTwice.Add(l.channels.twice(image))
-		ids = slices.Collect(image.WriteIDs())
+		ids = slices.AppendSeq(ids, image.WriteIDs())
 	}
 	l.peers.Observe(ids, l.host.self.replica(), now)
 	l.sender.reckon()

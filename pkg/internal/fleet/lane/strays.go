@@ -14,7 +14,7 @@ type finder struct {
 
 	strays []stray
 	twice  *atomic.Int64 // see Counters.LostTwice
-	closer closer
+	closer *closer
 	lane   any // whose requests it ends; it is compared alone
 }
 

@@ -77,12 +77,12 @@ type turner struct {
 
 	view   *view
 	turns  *turns
-	sender sender
+	sender *sender
 }
 
 // turnDue reports whether a turn is to come before an exact write. Where soon is set it does so
 // before the write was refused, if that is likely.
-func (l turner) turnDue(soon bool, now time.Time) bool {
+func (l *turner) turnDue(soon bool, now time.Time) bool {
 	state := l.view.state
 	if l.turns.mine || state == nil || state.Shard.Epoch >= schema.MaxEpoch { // rule: a turn is not asked for again before the exact write
 		return false
@@ -92,17 +92,17 @@ func (l turner) turnDue(soon bool, now time.Time) bool {
 
 // beside reports whether a turn is to come before an exact write that waits for the messages under way. It
 // commutes with them.
-func (l turner) beside(now time.Time) bool { return !l.turns.held(now) && l.turnDue(true, now) }
+func (l *turner) beside(now time.Time) bool { return !l.turns.held(now) && l.turnDue(true, now) }
 
 // crowded reports whether other replicas write to the item so often that no exact write finds it
 // at rest for a round trip.
-func (l turner) crowded(now time.Time) bool {
+func (l *turner) crowded(now time.Time) bool {
 	return l.writers(now) > 1 && l.pace.RoundTrip() >= Least
 }
 
 // turn returns the message that asks other replicas for a turn, in place of an exact write that
 // is due. That is planned again on its reply. own is whether no other replica can make it. The lane is locked.
-func (l turner) turn(now time.Time, own bool) message {
+func (l *turner) turn(now time.Time, own bool) message {
 	l.turns.lost = 0
 	w := plan.Turn(l.view.state, l.sender.newID(), plan.Hold(l.pace.RoundTrip()), l.sender.cost(), own)
 	l.pace.Again()
@@ -113,7 +113,7 @@ func (l turner) turn(now time.Time, own bool) message {
 type turnWrite struct {
 	once
 
-	by turner
+	by *turner
 }
 
 func (m *turnWrite) send(ctx context.Context) (reply, error) { return m.by.apply(ctx, m.write, true) }

@@ -89,7 +89,7 @@ func TestATurnIsAskedFor(t *testing.T) {
 		}
 	}
 	l.turns = turns{lost: turnAfter}
-	(&turnWrite{by: l.turner}).lost(true, errSilent, *now)
+	(&turnWrite{by: &l.turner}).lost(true, errSilent, *now)
 	if l.turner.turnDue(true, *now) {
 		t.Error("a turn without a reply is asked for again at once: in an outage that has no end")
 	}

@@ -60,7 +60,7 @@ type usages struct {
 }
 
 // saw has the ledger learn from an image of the item; nil = there is none.
-func (l usages) saw(image *schema.Bucket) {
+func (l *usages) saw(image *schema.Bucket) {
 	doubtful := l.held.ledger.Saw(image)
 	if image == nil {
 		l.loseUsage(&l.host.Counters.LostUsage.Deleted, causeDeleted, doubtful)
@@ -70,7 +70,7 @@ func (l usages) saw(image *schema.Bucket) {
 }
 
 // reread has the item read again after a read that failed, if the outcome of a report is not known.
-func (l usages) reread(now time.Time) {
+func (l *usages) reread(now time.Time) {
 	if l.held.ledger.Open() {
 		l.held.reread = now.Add(leaseRetry)
 		l.wake(l.held.reread)
@@ -78,14 +78,14 @@ func (l usages) reread(now time.Time) {
 }
 
 // oweRests has the lane owe the consumption that no lease write will count.
-func (l usages) oweRests() {
+func (l *usages) oweRests() {
 	for _, rest := range l.held.ledger.Rests(!l.held.holds()) {
 		l.owed = append(l.owed, &Request{Request: rest, Site: &l.site, Index: l.index, At: l.view.now, state: promised})
 	}
 }
 
 // drop counts the usage as lost that is not counted when the lanes have ended.
-func (l usages) drop() {
+func (l *usages) drop() {
 	lost, doubtful := l.held.ledger.Drop()
 	l.loseUsage(&l.host.Counters.LostUsage.Stop, causeStop, lost)
 	l.loseUsage(&l.host.Counters.LostUsage.Reply, causeReply, doubtful)

@@ -176,6 +176,9 @@ func (g *Ledger) settle() {
 
 // rest makes a request that only counts the consumption of an account.
 func (g *Ledger) rest(a *account) {
+	if a.empty() {
+		return
+	}
 	r := &plan.Request{Limits: a.limits, Generation: a.generation}
 	for k, i := range a.index {
 		if a.spent[k] != 0 {
@@ -183,9 +186,7 @@ func (g *Ledger) rest(a *account) {
 		}
 	}
 	clear(a.spent)
-	if len(r.Spends) > 0 {
-		g.rests = append(g.rests, r)
-	}
+	g.rests = append(g.rests, r)
 }
 
 // empty reports whether there is nothing to count.

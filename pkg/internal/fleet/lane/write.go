@@ -21,8 +21,8 @@ type writer struct {
 	view   *view
 	turns  *turns
 	finder *finder
-	closer closer
-	sender sender
+	closer *closer
+	sender *sender
 }
 
 // write is a write of requests. It is sent until its outcome is known. Where that stays unknown for long,
@@ -30,11 +30,11 @@ type writer struct {
 type write struct {
 	batch
 
-	by writer
+	by *writer
 }
 
 // write returns the write of a stage, which holds some requests. The lane is locked.
-func (l writer) write(stage *plan.Stage, actors []*Request, now time.Time) message {
+func (l *writer) write(stage *plan.Stage, actors []*Request, now time.Time) message {
 	m := &write{by: l, batch: batch{
 		id: plan.ID{Slot: l.host.self.slotOn(l.view.state), Channel: l.channels.next(l.out, now), Write: l.host.self.next()}, actors: actors, // rule: a write is in a free channel
 		solo: len(l.out) == 0,

@@ -93,13 +93,14 @@ func (h *Holder) Ask(now int64, c Clock, draw float64) (*Plan, bool) {
 		return nil, false
 	}
 	v := &h.known.view
-	p := &Plan{Now: max(now, v.latest()), Create: !v.Exists, Pinned: v.Version, local: now, clock: c, draw: draw}
+	p := Plan{Now: max(now, v.latest()), Create: !v.Exists, Pinned: v.Version, local: now, clock: c, draw: draw}
 	h.cands.refill(p.Now)
-	if !h.duties.plan(p) {
+	if !h.duties.plan(&p) {
 		return nil, false
 	}
-	h.life.sent(p)
-	return p, true
+	due := p // only a plan that is due is kept
+	h.life.sent(&due)
+	return &due, true
 }
 
 // Failed reports that a plan of Ask got no reply with an image of the item. Where it was

@@ -77,7 +77,7 @@ func (v *View) latest() int64 {
 // unseen returns the view of an item that was never written: all parts are the centre's,
 // and it is full.
 func unseen(limits []tokenbucket.Params) View {
-	v := View{Rate: Parts, Room: Parts}
+	v := View{Rate: Parts, Room: Parts, Centre: make([]tokenbucket.Bucket, 0, len(limits)), Params: make([]tokenbucket.Params, 0, len(limits))}
 	for _, p := range limits {
 		whole, _ := Scale(p, Parts, Parts)
 		v.Params = append(v.Params, whole)

@@ -1,6 +1,7 @@
 package schema
 
 import (
+	"slices"
 	"strconv"
 	"strings"
 
@@ -12,46 +13,60 @@ import (
 // Expression builds the condition and the update of one UpdateItem. Every name and
 // value goes through a placeholder.
 type Expression struct {
-	names  []name // few, so that a search is as quick as a map
-	values map[string]types.AttributeValue
+	names  []string               // attributes, by the number of their placeholder
+	values []types.AttributeValue // by the number of their placeholder
 
 	condition, set, add, remove strings.Builder
 }
 
-// name is the placeholder of an attribute.
-type name struct{ attr, placeholder string }
+const (
+	// usualNames is how many names, and how many values, an expression has room for at first.
+	usualNames = 16
+	// usualText is how many bytes a section has room for at first.
+	usualText = 64
+)
 
 // NewExpression returns an expression without conditions that changes nothing.
 func NewExpression() *Expression {
-	e := &Expression{names: make([]name, 0, 16), values: make(map[string]types.AttributeValue, 16)}
-	e.condition.Grow(64) // of a take from two limits
-	e.set.Grow(32)
-	e.add.Grow(64)
-	return e
+	return &Expression{names: make([]string, 0, usualNames), values: make([]types.AttributeValue, 0, usualNames)}
+}
+
+// The first placeholders are cut out of these: each write of an item has some. Their numbers have two digits.
+const (
+	namePlaceholders  = "#10#11#12#13#14#15#16#17#18#19#20#21#22#23#24#25#26#27#28#29#30#31#32#33#34#35#36#37#38#39#40#41"
+	valuePlaceholders = ":10:11:12:13:14:15:16:17:18:19:20:21:22:23:24:25:26:27:28:29:30:31:32:33:34:35:36:37:38:39:40:41"
+)
+
+// placeholder returns one of the placeholders of which some are the first ones.
+func placeholder(first string, n int) string {
+	const size, least = len("#10"), 10
+	if at := n * size; at < len(first) {
+		return first[at : at+size]
+	}
+	return first[:1] + strconv.Itoa(least+n)
 }
 
 // name returns the placeholder of an attribute.
 func (e *Expression) name(attr string) string {
-	for _, n := range e.names {
-		if n.attr == attr {
-			return n.placeholder
-		}
+	n := slices.Index(e.names, attr)
+	if n < 0 {
+		n = len(e.names)
+		e.names = append(e.names, attr)
 	}
-	p := "#" + strconv.Itoa(len(e.names))
-	e.names = append(e.names, name{attr, p})
-	return p
+	return placeholder(namePlaceholders, n)
 }
 
 // value returns the placeholder of a value.
 func (e *Expression) value(v types.AttributeValue) string {
-	p := ":" + strconv.Itoa(len(e.values))
-	e.values[p] = v
-	return p
+	e.values = append(e.values, v)
+	return placeholder(valuePlaceholders, len(e.values)-1)
 }
 
 // join appends the parts to a section, behind a separator unless they are its first.
 func join(b *strings.Builder, separator string, parts ...string) {
-	if b.Len() > 0 {
+	if b.Len() == 0 {
+		b.Grow(usualText)
+	} else {
 		b.WriteString(separator)
 	}
 	for _, p := range parts {
@@ -112,7 +127,7 @@ func (e *Expression) Remove(attr string) { join(&e.remove, ", ", e.name(attr)) }
 // or as it is when the condition does not hold.
 func (e *Expression) Input(table string, k Key) *dynamodb.UpdateItemInput {
 	var update strings.Builder
-	update.Grow(len("SET  ADD  REMOVE ") + e.set.Len() + e.add.Len() + e.remove.Len())
+	update.Grow(usualText + e.set.Len() + e.add.Len() + e.remove.Len())
 	for _, section := range []struct {
 		word string
 		b    *strings.Builder
@@ -121,9 +136,12 @@ func (e *Expression) Input(table string, k Key) *dynamodb.UpdateItemInput {
 			join(&update, " ", section.word, section.b.String())
 		}
 	}
-	names := make(map[string]string, len(e.names))
-	for _, n := range e.names {
-		names[n.placeholder] = n.attr
+	names, values := make(map[string]string, len(e.names)), make(map[string]types.AttributeValue, len(e.values))
+	for n, attr := range e.names {
+		names[placeholder(namePlaceholders, n)] = attr
+	}
+	for n, v := range e.values {
+		values[placeholder(valuePlaceholders, n)] = v
 	}
 	return &dynamodb.UpdateItemInput{
 		TableName:                           aws.String(table),
@@ -131,7 +149,7 @@ func (e *Expression) Input(table string, k Key) *dynamodb.UpdateItemInput {
 		ConditionExpression:                 textOf(&e.condition),
 		UpdateExpression:                    textOf(&update),
 		ExpressionAttributeNames:            names,
-		ExpressionAttributeValues:           e.values,
+		ExpressionAttributeValues:           values,
 		ReturnValues:                        types.ReturnValueAllNew,
 		ReturnValuesOnConditionCheckFailure: types.ReturnValuesOnConditionCheckFailureAllOld,
 	}
