@@ -96,34 +96,34 @@ local function lead(key, was, is)
   for z, m in pairs(old) do if new[z] ~= m then call('ZREM', z, m) end end
   for z, m in pairs(new) do if old[z] ~= m then call('ZADD', z, 0, m) end end
 end
--- Makes the snapshots that are not there, with the names that the bucket's item has in full. Use of an hour that is over
--- is counted in all of them.
+-- Makes the snapshots that are not there, with the names that the bucket's item has in full, and has those of an hour that
+-- is open name each other. Use of an hour that is over is counted in all of them.
 local function snapshots()
-  local day, month = KEYS[n + 2], KEYS[n + 3]
-  local over, look = call('EXISTS', hour) == 1, a[p + 1]
+  local over, named = call('EXISTS', hour) == 1, call('HMGET', KEYS[1], 'entity_id', 'resource')
+  local function window(i) return KEYS[n + i]:match('[^#]+#[^#]+$') end -- how the key ends: the three begin alike
   local at = p + 1
-  for i = n + 1, n + 3 do
-    local key, pk, sk, fields = KEYS[i], a[at + 1], a[at + 2], { unpack(a, at + 4, at + 3 + a[at + 3]) }
-    at = at + 3 + #fields
+  for i = 1, 3 do
+    local key, words = KEYS[n + i], a[at + 3]
+    local fields, it = { 'PK', a[at + 1], 'SK', a[at + 2], unpack(a, at + 4, at + 3 + words) }, {}
+    at = at + 3 + words
+    local marks = over and {} or i == 1 and { '>day', 'S' .. window(2), '>month', 'S' .. window(3) } or { '<' .. window(1), '1' }
     if call('EXISTS', key) == 0 then
-      local of, it = call('HMGET', KEYS[1], 'entity_id', 'resource'), { PK = pk, SK = sk }
+      for j, name in ipairs({ 'entity_id', 'resource' }) do
+        if named[j] then fields[#fields + 1], fields[#fields + 2] = name, named[j] end
+      end
       for j = 1, #fields, 2 do it[fields[j]] = fields[j + 1] end
-      call('HSET', key, 'PK', pk, 'SK', sk, unpack(fields))
-      if of[1] then call('HSET', key, 'entity_id', of[1]) end
-      if of[2] then call('HSET', key, 'resource', of[2]) end
-      if key == hour then call('ZADD', T .. 'x', look, key) end
+      for _, mark in ipairs(marks) do fields[#fields + 1] = mark end
+      call('HSET', key, unpack(fields))
+      if i == 1 then call('ZADD', T .. 'x', a[p + 1], key) end -- the sweep looks at it before it expires
       lead(key, {}, it)
+    elseif #marks > 0 then
+      redis.pcall('HSET', key, unpack(marks))
     end
   end
   if over then
-    count(day)
-    count(month)
-    return
+    count(KEYS[n + 2])
+    count(KEYS[n + 3])
   end
-  local function window(key) return key:match('[^#]+#[^#]+$') end -- how its key ends: the three begin alike
-  call('HSET', hour, '>day', 'S' .. window(day), '>month', 'S' .. window(month))
-  redis.pcall('HSET', day, '<' .. window(hour), '1')
-  redis.pcall('HSET', month, '<' .. window(hour), '1')
 end
 local function change()
   for i, w in ipairs(plan) do

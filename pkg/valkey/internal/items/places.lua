@@ -2,10 +2,15 @@
 -- of the indexes. T is the prefix of the table.
 local function places(T, it)
   local t = {}
-  if it.PK and it.SK:find('#', 3, true) then t[T .. 'p:' .. it.PK:sub(2)] = it.SK:sub(2) end
-  for g = 1, 4 do
-    local pk, sk = it['GSI' .. g .. 'PK'], it['GSI' .. g .. 'SK']
-    if pk and sk then t[T .. 'g' .. g .. ':' .. pk:sub(2)] = sk:sub(2) .. '\0' .. it.PK:sub(2) .. '\0' .. it.SK:sub(2) end
+  if not it.PK then return t end
+  local key = '\0' .. it.PK:sub(2) .. '\0' .. it.SK:sub(2)
+  local function index(g, pk, sk)
+    if pk and sk then t[T .. g .. pk:sub(2)] = sk:sub(2) .. key end
   end
+  if it.SK:find('#', 3, true) then t[T .. 'p:' .. it.PK:sub(2)] = it.SK:sub(2) end
+  index('g1:', it.GSI1PK, it.GSI1SK)
+  index('g2:', it.GSI2PK, it.GSI2SK)
+  index('g3:', it.GSI3PK, it.GSI3SK)
+  index('g4:', it.GSI4PK, it.GSI4SK)
   return t
 end

@@ -21,11 +21,11 @@ import (
 //	what is added to the hour, see gains.added
 func (w *write) plain(g *gains) (words []string, ok bool) {
 	a := &w.actions
-	if w.kind != "U" || len(a.lessened) > 0 || len(a.removed) > 0 || len(g.full) > 0 || slices.Contains(w.reads, schema.AttrSK) {
+	if w.kind != "U" || len(a.lessened) > 0 || len(a.removed) > 0 || len(g.full) > 0 {
 		return nil, false
 	}
 	comparisons, ok := conjunction(w.condition)
-	if !ok || !toFront(a.added, func(name, _ string) bool { return name == schema.AttrSerial }) || !toFront(a.set, isID) {
+	if !ok || movesEntries(a.set, comparisons) || movesEntries(a.added, nil) || !toFront(a.added, func(name, _ string) bool { return name == schema.AttrSerial }) || !toFront(a.set, isID) {
 		return nil, false
 	}
 	const fixed = 8 // counts, and the first words
@@ -72,6 +72,27 @@ func toFront(of []string, is func(name, value string) bool) bool {
 	for i := 0; i < len(of); i += 2 {
 		if is(of[i], of[i+1]) {
 			of[0], of[1], of[i], of[i+1] = of[i], of[i+1], of[0], of[1]
+			return true
+		}
+	}
+	return false
+}
+
+// movesEntries reports whether an attribute is set, by names and values in turn, by which a sorted set leads to the
+// item. That of the items that expire leads to one with another time, too.
+func movesEntries(set, comparisons []string) bool {
+	for i := 0; i < len(set); i += 2 {
+		if name := set[i]; slices.Contains(entryNames, name) && (name != schema.AttrTTL || !needs(comparisons, name)) {
+			return true
+		}
+	}
+	return false
+}
+
+// needs reports whether a comparison does not hold without an attribute.
+func needs(comparisons []string, name string) bool {
+	for i := 0; i < len(comparisons); i += 3 {
+		if comparisons[i] != "<>" && comparisons[i+1] == name {
 			return true
 		}
 	}
