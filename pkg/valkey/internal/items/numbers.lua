@@ -58,7 +58,7 @@ local function numeric(v) return (v:byte(1) or 255) <= 57 end -- digits and a si
 local function add(x, y, name) -- to x, which the attribute has
   if not numeric(x) then error({ err = 'WRONGATTR ' .. name .. ' is no number' }) end
   local u, v = tonumber(x), tonumber(y)
-  if #x <= 15 and #y <= 15 then return format('%.0f', u + v) end
+  if #x <= 15 and #y <= 15 then return u + v end -- the server writes all digits of a number below 2^53
   if #x > 15 and #y < 15 and u > 0 then
     local low = tonumber(x:sub(-14)) + v
     if low >= 0 and low < 1e14 then return x:sub(1, -15) .. format('%014.0f', low) end -- the digits before it stay
@@ -67,6 +67,11 @@ local function add(x, y, name) -- to x, which the attribute has
   return added(x, y)
 end
 local function numbers(x, y)
+  if x:byte(1) ~= 45 and y:byte(1) ~= 45 then -- of two that are not below 0 the longer is greater
+    if x == y then return 0 end
+    if #x == #y then return x < y and -1 or 1 end
+    return #x < #y and -1 or 1
+  end
   local u, v = tonumber(x), tonumber(y)
   if u ~= v then return u < v and -1 or 1 end -- rounding keeps the order
   if x == y then return 0 end

@@ -16,7 +16,7 @@ local function sums(to, names, numbers, n, values, first)
 end
 
 if a[1] == 'plain' then
-  local known, added, read, key, hour = a[2], tonumber(a[3]), tonumber(a[4]), KEYS[1], KEYS[2]
+  local known, added, read, key, hour = a[2], a[3] + 0, a[4] + 0, KEYS[1], KEYS[2]
   local values = call('HMGET', key, unpack(a, 5, 4 + read))
   local p = 5 + read + added
   local last = p + 3 * a[p]
@@ -30,7 +30,7 @@ if a[1] == 'plain' then
   last = p + 2 * a[p]
   local id, is, use = a[p + 2], sums({ unpack(a, p + 1, last) }, 5, 5 + read, added, values, 1), nil
   if hour then
-    local n = tonumber(a[last + 1])
+    local n = a[last + 1] + 0
     local had = redis.pcall('HMGET', hour, '>day', unpack(a, last + 2, last + 1 + n))
     if not had.err then -- what is no snapshot counts nothing
       if not had[1] then
