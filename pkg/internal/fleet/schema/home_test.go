@@ -26,7 +26,7 @@ func TestHomeOfABucket(t *testing.T) {
 		if !ok {
 			t.Fatalf("%v has no snapshots", k)
 		}
-		keys := []Key{k}
+		keys := append(make([]Key, 0, 4), k)
 		for _, w := range limiter.UsageWindows() {
 			keys = append(keys, snapshots.Key(w))
 		}

@@ -1,6 +1,7 @@
 package items_test
 
 import (
+	"maps"
 	"math/rand/v2"
 	"strconv"
 	"strings"
@@ -50,9 +51,7 @@ func TestPlainWrites(t *testing.T) {
 		batch.Key = itemKey("batch")
 		batch.ConditionExpression = aws.String(aws.ToString(plain.ConditionExpression) + " AND attribute_exists(#k)") // no plain write has it
 		batch.ExpressionAttributeNames = map[string]string{"#k": "PK"}
-		for k, v := range plain.ExpressionAttributeNames {
-			batch.ExpressionAttributeNames[k] = v
-		}
+		maps.Copy(batch.ExpressionAttributeNames, plain.ExpressionAttributeNames)
 		if i%50 == 0 {
 			for _, sk := range []string{"plain", "batch"} {
 				it := itemKey(sk)
