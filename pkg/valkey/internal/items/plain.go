@@ -8,24 +8,20 @@ import (
 	"github.com/ratelimit/ratelimit/pkg/internal/fleet/schema"
 )
 
-// plain returns the words of a write that plain.lua applies: an update of an item that is there, by comparisons that all
-// hold, sets and additions, which counts its use in an hour that is thought to be there. It reports false for
-// others, which items.lua applies. The words are:
+// plain returns the words of a write that plain.lua applies. It reports false for others, which items.lua applies. The
+// words are:
 //
-//	plain, the serial number that the sender knows
-//	how many attributes are added to, how many are read
-//	the names of those that are read, first those that are added to, and of these the serial number
+//	plain, and the serial number that the sender knows
+//	the number of attributes that are added to, and of those that are read
+//	the names of those that are read: the serial number, the others that are added to, those that are compared
 //	what is added
-//	how many comparisons there are, and of each the place of its attribute, the operator and the value
-//	how many attributes are set, and the names and values in turn, the id of the write first
+//	the number of comparisons; of each the place of its attribute, the operator, the value
+//	the number of attributes that are set; their names and values in turn, the id of the write first
 //	what is added to the hour, see gains.added
 func (w *write) plain(g *gains) (words []string, ok bool) {
 	a := &w.actions
-	if w.kind != "U" || len(a.lessened) > 0 || len(a.removed) > 0 || len(g.full) > 0 {
-		return nil, false
-	}
-	comparisons, ok := conjunction(w.condition)
-	if !ok || movesEntries(a.set, comparisons) || movesEntries(a.added, nil) || !toFront(a.added, func(name, _ string) bool { return name == schema.AttrSerial }) || !toFront(a.set, isID) {
+	comparisons, ok := w.isPlain(g)
+	if !ok {
 		return nil, false
 	}
 	const fixed = 8 // counts, and the first words
@@ -35,9 +31,7 @@ func (w *write) plain(g *gains) (words []string, ok bool) {
 	for i := 0; i < len(a.added); i += 2 {
 		words = append(words, a.added[i])
 	}
-	there := false // of which a condition says so
 	for i := 0; i < len(comparisons); i += 3 {
-		there = there || comparisons[i] == "="
 		if name := comparisons[i+1]; !slices.Contains(words[first:], name) {
 			words = append(words, name)
 		}
@@ -53,7 +47,22 @@ func (w *write) plain(g *gains) (words []string, ok bool) {
 	}
 	words = append(words, strconv.Itoa(len(a.set)/2))
 	words = append(words, a.set...)
-	return g.added(words), there
+	return g.added(words), true
+}
+
+// isPlain reports whether plain.lua applies a write, and returns its comparisons. Such a write updates an item that is
+// there. All its comparisons have to hold. It sets and adds. Its use is counted in an hour that is thought to be there.
+func (w *write) isPlain(g *gains) (comparisons []string, ok bool) {
+	a := &w.actions
+	if w.kind != "U" || len(a.lessened) > 0 || len(a.removed) > 0 || len(g.full) > 0 {
+		return nil, false
+	}
+	comparisons, ok = conjunction(w.condition)
+	if !ok || !needs(comparisons, schema.AttrEpoch) || movesEntries(a.set, comparisons) || movesEntries(a.added, nil) {
+		return nil, false
+	}
+	isSerial := func(name, _ string) bool { return name == schema.AttrSerial }
+	return comparisons, toFront(a.added, isSerial) && toFront(a.set, isID)
 }
 
 // isID reports whether an attribute is the id of a write, which is binary.

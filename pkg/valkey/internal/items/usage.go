@@ -64,8 +64,8 @@ func (g *gains) added(to []string) []string {
 	return append(append(to, g.names...), g.numbers...)
 }
 
-// words appends what is added. Unless that is nothing, the number of the snapshots with attributes follows. If there are
-// some, the time at which the hour is over is next, and the keys of each, the count of the words of its attributes, and those.
+// words appends what is added. Unless that is nothing, the number of the snapshots with attributes follows. Where there
+// are some, the time is next at which the hour is over. Each snapshot has its keys, the count of its other words, and those.
 func (g *gains) words(to []string) []string {
 	to = g.added(to)
 	if g.counter == nil {
@@ -107,7 +107,7 @@ type bucketHour struct {
 }
 
 // maxKnown is of how many buckets the snapshots of an hour are known to be there.
-const maxKnown = 1 << 16
+const maxKnown = 1 << 15
 
 // newUsage fills in the counters that are known.
 func newUsage(u usage) (*usage, error) {
