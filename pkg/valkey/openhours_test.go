@@ -130,3 +130,106 @@ func TestWhatIsNoSnapshot(t *testing.T) {
 		})
 	}
 }
+
+// Where an hour is gone, or is no snapshot in part or in whole, its day and its month are listed with what they have.
+func TestUsageWithoutItsHour(t *testing.T) {
+	for name, c := range map[string]struct {
+		script string
+		tokens int64 // that the others have
+	}{
+		"deleted":        {"redis.call('DEL', KEYS[1])", 1},
+		"text":           {"redis.call('SET', KEYS[1], 'text')", 1},
+		"an empty value": {"redis.call('HSET', KEYS[1], 'strange', '')", 2},
+	} {
+		t.Run(name, func(t *testing.T) {
+			server := valkeytest.Start(t)
+			s := onServer(t, server, nil)
+			defer func() { _ = s.Close(context.Background()) }()
+			for _, entity := range []string{"e", "other"} {
+				takeAt(t, s, entity, time.Now())
+			}
+			key := server.Must("EVAL", "return redis.call('KEYS', '*/ENTITY#e*#USAGE#*#hour#*')[1]", "0")
+			server.Must("EVAL", c.script+" return 'OK'", "1", key)
+			for _, w := range []limiter.UsageWindow{limiter.UsageDay, limiter.UsageMonth} {
+				if tokens, _ := sumOf(t, s, w); tokens != c.tokens {
+					t.Errorf("the snapshots by %v have %d tokens, want %d", w, tokens, c.tokens)
+				}
+			}
+		})
+	}
+}
+
+// Use is listed while it is purged.
+func TestUsageWhileItIsPurged(t *testing.T) {
+	server := valkeytest.Start(t)
+	s := onServer(t, server, nil)
+	defer func() { _ = s.Close(context.Background()) }()
+	for i := range 200 {
+		takeAt(t, s, fmt.Sprint("e", i), time.Now())
+	}
+	if _, err := s.Edit(t.Context(), time.Now(), "ns", limiter.Edit{Ref: limiter.SystemLimitsRef(), Switch: limiter.DeleteNamespace}); err != nil {
+		t.Fatal(err)
+	}
+	done := make(chan error, 1)
+	go func() { done <- s.Purge(t.Context(), time.Now(), "ns", nil) }()
+	for {
+		sumOf(t, s, limiter.UsageMonth)
+		select {
+		case err := <-done:
+			if err != nil {
+				t.Error(err)
+			}
+			return
+		default:
+		}
+	}
+}
+
+// A sweep that the server refuses a command adds no hour twice.
+func TestSweepWithoutAPermission(t *testing.T) {
+	for _, command := range []string{"hdel", "hset", "zadd"} {
+		t.Run(command, func(t *testing.T) {
+			server := withUser(t, userRules)
+			s := onServer(t, server, asUser)
+			defer func() { _ = s.Close(context.Background()) }()
+			takeAt(t, s, "e", time.Now())
+			server.Must("ACL", "SETUSER", userName, "-"+command)
+			server.Must("EVAL", "for _, key in ipairs(redis.call('KEYS', '*#hour#*')) do redis.call('ZADD', redis.call('KEYS', '*:x')[1], 1, key) end return 'OK'", "0")
+			sweeps := func() float64 { return server.Info("commandstats", "cmdstat_zrangebyscore:calls=") }
+			for before, end := sweeps(), time.Now().Add(recovery); sweeps() < before+3; time.Sleep(10 * time.Millisecond) {
+				if time.Now().After(end) {
+					t.Fatal("there were no three sweeps")
+				}
+			}
+			if n := server.Must("ACL", "LOG"); n == "0" {
+				t.Error("the server has refused nothing")
+			}
+			server.Must("ACL", "SETUSER", userName, "+"+command)
+			swept(t, server)
+			for _, w := range limiter.UsageWindows() {
+				if tokens, events := sumOf(t, s, w); tokens != 1 || events != 1 {
+					t.Errorf("the snapshots by %v have %d tokens and %d writes, want one", w, tokens, events)
+				}
+			}
+		})
+	}
+}
+
+// A counter of an hour that is no number stays as it is, and the others go on.
+func TestCorruptCounter(t *testing.T) {
+	server := valkeytest.Start(t)
+	s := onServer(t, server, nil)
+	defer func() { _ = s.Close(context.Background()) }()
+	at := time.Now()
+	takeAt(t, s, "e", at)
+	key := server.Must("EVAL", "return redis.call('KEYS', '*/ENTITY#e*#USAGE#*#hour#*')[1]", "0")
+	for value, sum := range map[string]string{"Stext": "Stext", "1x": "1x", "5000": "8000"} {
+		server.Must("EVAL", "redis.call('HSET', KEYS[1], 'u_l', ARGV[1], 'total_events', '1') return 'OK'", "1", key, value)
+		for range 3 {
+			takeAt(t, s, "e", at)
+		}
+		if used, events := server.Must("HGET", key, "u_l"), server.Must("HGET", key, "total_events"); used != sum || events != "4" {
+			t.Errorf("after %s and three takes the hour has %s and %s writes, want %s and 4", value, used, events, sum)
+		}
+	}
+}

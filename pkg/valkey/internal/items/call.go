@@ -55,7 +55,7 @@ func (s *Session) apply(ctx context.Context, b *batch, g gains) (*result, error)
 	if err != nil {
 		return nil, d.translate(err)
 	}
-	return parse(reply, writes)
+	return parse(reply, b)
 }
 
 // waitForReplica is how long an exact write waits for a replica. Commuting writes of buckets, as takes are, do not
@@ -183,21 +183,15 @@ func (s *Session) read(ctx context.Context, place int, commands func(client ruei
 // fetch reads items of one place by the keys of their hashes, nil where there is none. An item that cannot be read has a
 // fault.
 func (s *Session) fetch(ctx context.Context, place int, keys []string) (all []attributes, faults []error, err error) {
-	if all, faults, err = s.hashes(ctx, place, keys); err == nil {
-		err = s.whole(ctx, place, all)
+	if all, faults, err = s.hashes(ctx, place, keys); err != nil {
+		return nil, nil, err
 	}
-	return all, faults, err
+	return all, faults, s.addOpenHours(ctx, place, keys, all, false)
 }
 
 // hashes reads items as fetch does, without the open hours of usage, in one round trip.
 func (s *Session) hashes(ctx context.Context, place int, keys []string) (all []attributes, faults []error, err error) {
-	answers, err := s.read(ctx, place, func(client rueidis.Client) []rueidis.Completed {
-		commands := make([]rueidis.Completed, len(keys))
-		for i, k := range keys {
-			commands[i] = client.B().Hgetall().Key(k).Build()
-		}
-		return commands
-	})
+	answers, err := s.read(ctx, place, func(client rueidis.Client) []rueidis.Completed { return getAll(client, keys) })
 	if err != nil {
 		return nil, nil, err
 	}
@@ -214,6 +208,15 @@ func (s *Session) hashes(ctx context.Context, place int, keys []string) (all []a
 		}
 	}
 	return all, faults, nil
+}
+
+// getAll returns the commands that read hashes.
+func getAll(client rueidis.Client, keys []string) []rueidis.Completed {
+	commands := make([]rueidis.Completed, len(keys))
+	for i, k := range keys {
+		commands[i] = client.B().Hgetall().Key(k).Build()
+	}
+	return commands
 }
 
 // decodeAll returns the item that a hash has.

@@ -85,8 +85,8 @@ if counts > 0 then
 end
 local function count(key) -- what is no snapshot counts nothing
   local had = redis.pcall('HMGET', key, unpack(a, names, names + counts - 1))
-  local whole, use = pcall(sums, {}, names, names + counts, counts, had, 1)
-  if whole and not had.err then call('HSET', key, unpack(use)) end
+  local use = had.err and {} or uses(names, names + counts, counts, had, 1)
+  if #use > 0 then call('HSET', key, unpack(use)) end
 end
 
 -- Has the sorted sets lead to an item as it is, in the place of one as it was.
@@ -154,5 +154,5 @@ for i = 1, n do
 end
 -- A failure from here on leaves what was written.
 local whole, failure = pcall(change)
-if not whole then return redis.error_reply('PARTIAL ' .. (type(failure) == 'table' and failure.err or tostring(failure))) end
+if not whole then return partial(failure) end
 return { 1, now[1], now[2], out }

@@ -6,9 +6,9 @@ import (
 	"github.com/redis/rueidis"
 )
 
-// parse reads the reply of items.lua, or of plain.lua, to writes.
-func parse(reply []rueidis.RedisMessage, writes []write) (*result, error) {
-	n := len(writes)
+// parse reads the reply of items.lua, or of plain.lua, to a batch.
+func parse(reply []rueidis.RedisMessage, b *batch) (*result, error) {
+	n := len(b.writes)
 	if len(reply) != 4 {
 		return nil, wrongReply("has not 4 parts")
 	}
@@ -18,7 +18,7 @@ func parse(reply []rueidis.RedisMessage, writes []write) (*result, error) {
 	}
 	r := &result{applied: applied == 1, held: make([]bool, n), images: make([]attributes, n)}
 	if reply[3].IsString() {
-		if id, err := reply[3].ToString(); err != nil || n != 1 || id == "" || id != writes[0].id() { // rule: a reply shows that it is that to its write
+		if id, err := reply[3].ToString(); err != nil || !r.applied || n != 1 || id == "" || id != b.writes[0].id() { // rule: a reply shows that it is that to its write
 			return nil, wrongReply("is that to another write")
 		}
 		return r, nil
@@ -27,8 +27,9 @@ func parse(reply []rueidis.RedisMessage, writes []write) (*result, error) {
 	if err != nil {
 		return nil, wrongReply(err.Error())
 	}
-	if r.incomplete = applied == 2; r.incomplete || r.applied && len(parts) == 0 {
-		return r, nil // or a transaction that was made before
+	made := r.applied && b.token != "" && len(parts) == 0 // by an earlier call of the same transaction
+	if r.incomplete = applied == 2; r.incomplete || made {
+		return r, nil
 	}
 	if len(parts) != n {
 		return nil, wrongReply(fmt.Sprintf("is of %d writes, and %d were sent", len(parts), n))

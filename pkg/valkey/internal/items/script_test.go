@@ -22,9 +22,19 @@ import (
 // open returns the calls on a new table of a server.
 func open(t *testing.T, server *valkeytest.Server) *items.Session {
 	t.Helper()
+	return openDB(t, server, "", time.Now).Session()
+}
+
+// openDB returns a new table of a server. The password of a user is pw; "" = none is needed.
+func openDB(t *testing.T, server *valkeytest.Server, user string, now func() time.Time) *items.DB {
+	t.Helper()
+	options := rueidis.ClientOption{InitAddress: []string{server.Address}, DisableCache: true, DisableRetry: true, ForceSingleClient: true}
+	if user != "" {
+		options.Username, options.Password = user, "pw"
+	}
 	db, err := items.Open(t.Context(), items.Config{
-		Name: "t", Now: time.Now, Connect: func(context.Context, []int, *items.Servers, string) (*items.Servers, error) {
-			client, err := rueidis.NewClient(rueidis.ClientOption{InitAddress: []string{server.Address}, DisableCache: true, DisableRetry: true, ForceSingleClient: true})
+		Name: "t", Now: now, Connect: func(context.Context, []int, *items.Servers, string) (*items.Servers, error) {
+			client, err := rueidis.NewClient(options)
 			return &items.Servers{Clients: []rueidis.Client{client}}, err
 		},
 	}, true)
@@ -32,7 +42,7 @@ func open(t *testing.T, server *valkeytest.Server) *items.Session {
 		t.Fatal(err)
 	}
 	t.Cleanup(db.Close)
-	return db.Session()
+	return db
 }
 
 func textOf(s string) types.AttributeValue   { return &types.AttributeValueMemberS{Value: s} }

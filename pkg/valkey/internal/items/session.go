@@ -94,8 +94,8 @@ func (s *Session) one(ctx context.Context, w *write) (attributes, error) {
 		if r.incomplete && known {
 			continue
 		}
-		if isUsage(w.itemKey()) {
-			if err := s.whole(ctx, place, r.images); err != nil {
+		if r.images[0] != nil && isUsage(w.itemKey()) { // with the hours that it does not have yet
+			if r.images, _, err = s.fetch(ctx, place, []string{s.db.prefixes[place].item(w.pk, w.sk)}); err != nil {
 				return nil, err
 			}
 		}

@@ -23,11 +23,11 @@ local function close(key, hour)
     end
     if had[1] and #sums > 0 then all[to] = sums end -- else it is no longer there
   end
+  redis.call('HDEL', key, '>day', '>month') -- first: where another write fails, nothing is added twice
   for to, sums in pairs(all) do
     redis.call('HSET', to, unpack(sums))
     redis.call('HDEL', to, '<' .. window)
   end
-  redis.call('HDEL', key, '>day', '>month')
   return true
 end
 

@@ -158,9 +158,11 @@ func (u *usage) of(w *write, at prefix, known bool) (g gains, err error) {
 	for _, window := range limiter.UsageWindows() {
 		k := snapshots.Key(window)
 		one := snapshot{hash: at.item(k.PK, k.SK), key: k}
-		if one.fields, err = pairs(snapshots.Item(window, keep(window))); err != nil {
+		fields, err := pairs(snapshots.Item(window, keep(window)))
+		if err != nil {
 			return g, err
 		}
+		one.fields = append([]string{schema.AttrEvents, "0"}, fields...) // those of a day come when an hour of it is over
 		g.full = append(g.full, one)
 	}
 	return g, nil
