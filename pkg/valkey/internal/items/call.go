@@ -183,19 +183,39 @@ func (s *Session) read(ctx context.Context, place int, commands func(client ruei
 // fetch reads items of one place by the keys of their hashes, nil where there is none. An item that cannot be read has a
 // fault.
 func (s *Session) fetch(ctx context.Context, place int, keys []string) (all []attributes, faults []error, err error) {
-	if all, faults, err = s.hashes(ctx, place, keys); err != nil {
-		return nil, nil, err
-	}
-	return all, faults, s.addOpenHours(ctx, place, keys, all, false)
-}
-
-// hashes reads items as fetch does, without the open hours of usage, in one round trip.
-func (s *Session) hashes(ctx context.Context, place int, keys []string) (all []attributes, faults []error, err error) {
-	answers, err := s.read(ctx, place, func(client rueidis.Client) []rueidis.Completed { return getAll(client, keys) })
+	hashes, faults, err := s.hashes(ctx, place, keys)
 	if err != nil {
 		return nil, nil, err
 	}
-	all, faults = make([]attributes, len(keys)), make([]error, len(keys))
+	hours := openHours{of: s.db.prefixes[place], read: func(keys []string) ([]map[string]string, error) {
+		found, _, err := s.hashes(ctx, place, keys)
+		return found, err
+	}}
+	if err := hours.add(keys, hashes, false); err != nil {
+		return nil, nil, err
+	}
+	all = make([]attributes, len(keys))
+	for i, flat := range hashes {
+		if len(flat) > 0 {
+			all[i], faults[i] = decodeAll(flat)
+		}
+	}
+	return all, faults, nil
+}
+
+// hashes reads hashes of one place in one round trip, nil where there is none. What is no hash has a fault.
+func (s *Session) hashes(ctx context.Context, place int, keys []string) (all []map[string]string, faults []error, err error) {
+	answers, err := s.read(ctx, place, func(client rueidis.Client) []rueidis.Completed {
+		commands := make([]rueidis.Completed, len(keys))
+		for i, k := range keys {
+			commands[i] = client.B().Hgetall().Key(k).Build()
+		}
+		return commands
+	})
+	if err != nil {
+		return nil, nil, err
+	}
+	all, faults = make([]map[string]string, len(keys)), make([]error, len(keys))
 	for i, r := range answers {
 		flat, err := r.AsStrMap()
 		switch {
@@ -204,19 +224,10 @@ func (s *Session) hashes(ctx context.Context, place int, keys []string) (all []a
 		case err != nil:
 			return nil, nil, s.db.translate(err)
 		case len(flat) > 0:
-			all[i], faults[i] = decodeAll(flat)
+			all[i] = flat
 		}
 	}
 	return all, faults, nil
-}
-
-// getAll returns the commands that read hashes.
-func getAll(client rueidis.Client, keys []string) []rueidis.Completed {
-	commands := make([]rueidis.Completed, len(keys))
-	for i, k := range keys {
-		commands[i] = client.B().Hgetall().Key(k).Build()
-	}
-	return commands
 }
 
 // decodeAll returns the item that a hash has.

@@ -176,6 +176,15 @@ func (c *compiler) one() {
 	c.words = append(c.words, op, n, c.value())
 }
 
+// isComparison reports whether an operator compares an attribute with a value.
+func isComparison(op string) bool {
+	switch op {
+	case "=", "<>", "<", "<=", ">", ">=":
+		return true
+	}
+	return false
+}
+
 // update returns the actions of an update.
 func (c *compiler) update(s *string) (all actions) {
 	if s == nil {

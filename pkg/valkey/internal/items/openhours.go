@@ -1,13 +1,9 @@
 package items
 
 import (
-	"context"
 	"math/big"
 	"slices"
 	"strings"
-
-	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
-	"github.com/redis/rueidis"
 
 	"github.com/ratelimit/ratelimit/pkg/internal/fleet/schema"
 )
@@ -17,104 +13,102 @@ import (
 // of the three begin alike, and end in the window.
 const openHour, opens = "<", ">"
 
-// beside returns the key of the snapshot of another window, which begins alike.
-func beside(k schema.Key, window string) schema.Key {
-	end := strings.LastIndexByte(k.SK, '#')
-	end = strings.LastIndexByte(k.SK[:max(end, 0)], '#') + 1
-	return schema.Key{PK: k.PK, SK: k.SK[:end] + window}
+// openHours adds the hours that snapshots in a place name to them.
+type openHours struct {
+	of   prefix
+	read func(keys []string) ([]map[string]string, error)
 }
 
-// openHours are hours that snapshots name.
-type openHours struct {
-	hashes []string
-	of     []int // the snapshot of each
+// named is an hour that a snapshot names.
+type named struct {
+	hour     string // key of its hash
+	snapshot int
 }
 
 // take takes the names of open hours out of snapshots.
-func (o *openHours) take(of prefix, snapshots []attributes) {
+func (o *openHours) take(snapshots []map[string]string) (all []named) {
 	for i, it := range snapshots {
 		for name := range it {
 			switch window, open := strings.CutPrefix(name, openHour); {
 			case open:
-				k := beside(keyOf(it), window)
-				o.hashes, o.of = append(o.hashes, of.item(k.PK, k.SK)), append(o.of, i)
+				all = append(all, named{o.beside(it, window), i})
 				delete(it, name)
 			case strings.HasPrefix(name, opens):
 				delete(it, name)
 			}
 		}
 	}
+	return all
 }
 
-// addOpenHours adds the hours that snapshots in a place name to them: such a snapshot does not have their use. The sweep may
-// add an hour between the two reads, and delete it. So a snapshot is read once more where an hour is not open; last says
+// beside returns the key of the snapshot of another window, which begins alike.
+func (o *openHours) beside(snapshot map[string]string, window string) string {
+	pk, sk := strings.TrimPrefix(snapshot[schema.AttrPK], "S"), strings.TrimPrefix(snapshot[schema.AttrSK], "S")
+	end := strings.LastIndexByte(sk, '#')
+	end = strings.LastIndexByte(sk[:max(end, 0)], '#') + 1
+	return o.of.item(pk, sk[:end]+window)
+}
+
+// add adds the hours to hashes with some keys: a snapshot that names an hour does not have its use. The sweep may add an
+// hour between the two reads, and delete it. So a snapshot is read once more where an hour is not open; last says
 // that this is that time.
-func (s *Session) addOpenHours(ctx context.Context, place int, keys []string, snapshots []attributes, last bool) error {
-	var open openHours
-	open.take(s.db.prefixes[place], snapshots)
-	if len(open.hashes) == 0 {
+func (o *openHours) add(keys []string, snapshots []map[string]string, last bool) error {
+	all := o.take(snapshots)
+	if len(all) == 0 {
 		return nil
 	}
-	hours, err := s.hours(ctx, place, open.hashes)
+	hashes := make([]string, len(all))
+	for i := range all {
+		hashes[i] = all[i].hour
+	}
+	hours, err := o.read(hashes)
 	if err != nil {
 		return err
 	}
 	var over []int // snapshots
-	for i, hour := range hours {
-		if of := open.of[i]; !last && hour[opens+"day"] == "" && !slices.Contains(over, of) {
-			over = append(over, of)
+	for i, n := range all {
+		if _, open := hours[i][opens+"day"]; !last && !open && !slices.Contains(over, n.snapshot) {
+			over = append(over, n.snapshot)
 		}
 	}
-	for i, hour := range hours {
-		if of := open.of[i]; !slices.Contains(over, of) {
-			addUse(snapshots[of], hour)
+	for i, n := range all {
+		if !slices.Contains(over, n.snapshot) {
+			addUse(snapshots[n.snapshot], hours[i])
 		}
 	}
-	if len(over) == 0 {
+	return o.again(keys, snapshots, over)
+}
+
+// again reads some of the snapshots once more.
+func (o *openHours) again(keys []string, snapshots []map[string]string, which []int) error {
+	if len(which) == 0 {
 		return nil
 	}
-	again := make([]string, len(over))
-	for i, of := range over {
-		again[i] = keys[of]
+	some := make([]string, len(which))
+	for i, of := range which {
+		some[i] = keys[of]
 	}
-	found, _, err := s.hashes(ctx, place, again)
+	found, err := o.read(some)
 	if err != nil {
 		return err
 	}
-	for i, of := range over {
+	for i, of := range which {
 		snapshots[of] = found[i]
 	}
-	return s.addOpenHours(ctx, place, again, found, true)
-}
-
-// hours reads hashes of hours; none for what is no hash.
-func (s *Session) hours(ctx context.Context, place int, hashes []string) ([]map[string]string, error) {
-	answers, err := s.read(ctx, place, func(client rueidis.Client) []rueidis.Completed { return getAll(client, hashes) })
-	if err != nil {
-		return nil, err
-	}
-	all := make([]map[string]string, len(hashes))
-	for i, r := range answers {
-		if all[i], err = r.AsStrMap(); err != nil && !isAnswer(err, "WRONGTYPE") {
-			return nil, s.db.translate(err)
-		}
-	}
-	return all, nil
+	return o.add(some, found, true)
 }
 
 // addUse adds the numbers of an hour to a snapshot.
-func addUse(to attributes, hour map[string]string) {
+func addUse(to, hour map[string]string) {
 	for name, v := range hour {
 		n, isNumber := new(big.Int).SetString(v, 10)
 		if !isNumber || name == schema.AttrTTL {
 			continue
 		}
-		if had, ok := to[name].(*types.AttributeValueMemberN); ok {
-			if of, ok := new(big.Int).SetString(had.Value, 10); ok {
-				n.Add(n, of)
-			}
+		if had, ok := new(big.Int).SetString(to[name], 10); ok {
+			n.Add(n, had)
 		}
-		to[name] = &types.AttributeValueMemberN{Value: n.String()}
+		to[name] = n.String()
 	}
 }
 

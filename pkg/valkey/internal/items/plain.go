@@ -124,12 +124,3 @@ func conjunction(condition []string) (comparisons []string, ok bool) {
 	}
 	return condition, true
 }
-
-// isComparison reports whether an operator compares an attribute with a value.
-func isComparison(op string) bool {
-	switch op {
-	case "=", "<>", "<", "<=", ">", ">=":
-		return true
-	}
-	return false
-}

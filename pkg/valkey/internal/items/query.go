@@ -30,7 +30,7 @@ func (s *Session) Query(ctx context.Context, in *dynamodb.QueryInput, _ ...func(
 	if err != nil {
 		return nil, wrong(err)
 	}
-	entries, err := s.merged(ctx, q, s.placesOf(in))
+	entries, err := s.merged(ctx, q, s.db.placesOf(in))
 	if err != nil {
 		return nil, err
 	}
@@ -68,13 +68,13 @@ func (s *Session) Query(ctx context.Context, in *dynamodb.QueryInput, _ ...func(
 }
 
 // placesOf returns the places that a query is for.
-func (s *Session) placesOf(in *dynamodb.QueryInput) []int {
-	if len(s.db.prefixes) > 1 {
+func (d *DB) placesOf(in *dynamodb.QueryInput) []int {
+	if len(d.prefixes) > 1 {
 		if place, known := schema.HomeOfQuery(in); known {
 			return []int{place}
 		}
 	}
-	return s.db.allPlaces()
+	return d.allPlaces()
 }
 
 // merged reads the first entries of a range in places, in order.
