@@ -203,7 +203,7 @@ func (s *Session) fetch(ctx context.Context, place int, keys []string) (all []at
 	return all, faults, nil
 }
 
-// hashes reads hashes of one place in one round trip, nil where there is none. What is no hash has a fault.
+// hashes reads hashes of one place in one round trip, nil where there is none. Another value has a fault.
 func (s *Session) hashes(ctx context.Context, place int, keys []string) (all []map[string]string, faults []error, err error) {
 	answers, err := s.read(ctx, place, func(client rueidis.Client) []rueidis.Completed {
 		commands := make([]rueidis.Completed, len(keys))
