@@ -35,13 +35,18 @@ func (l *lines) String() string {
 
 // takeFrom takes one of 100 tokens of an entity.
 func takeFrom(s *valkey.Store, entity string) (bool, error) {
-	limits, err := limiter.NewLimits(limiter.PerHour("l", 100))
+	return takeOf(s, entity, 100, time.Now())
+}
+
+// takeOf takes one of some tokens of an entity at a time.
+func takeOf(s *valkey.Store, entity string, tokens int64, at time.Time) (bool, error) {
+	limits, err := limiter.NewLimits(limiter.PerHour("l", tokens))
 	if err != nil {
 		return false, err
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), loadDeadline)
 	defer cancel()
-	return s.Take(ctx, time.Now(), []limiter.Op{{
+	return s.Take(ctx, at, []limiter.Op{{
 		Bucket: limiter.BucketKey{Namespace: "ns", Entity: entity, Resource: "r"}, Limits: limits,
 		Spends: []limiter.Spend{{Limit: "l", Take: limiter.Milli}},
 	}})

@@ -27,17 +27,14 @@ return days .. ' ' .. hours
 // takeAt takes a token of an entity at a time.
 func takeAt(t *testing.T, s *valkey.Store, entity string, at time.Time) {
 	t.Helper()
-	limits, err := limiter.NewLimits(limiter.PerHour("l", 1_000_000))
-	if err != nil {
-		t.Fatal(err)
-	}
-	admitted, err := s.Take(t.Context(), at, []limiter.Op{{
-		Bucket: limiter.BucketKey{Namespace: "ns", Entity: entity, Resource: "r"}, Limits: limits,
-		Spends: []limiter.Spend{{Limit: "l", Take: limiter.Milli}},
-	}})
-	if !admitted || err != nil {
+	if admitted, err := takeOf(s, entity, 1_000_000, at); !admitted || err != nil {
 		t.Fatalf("take: %t, %v", admitted, err)
 	}
+}
+
+// keyOfHour returns the key of the one snapshot of an hour of the entity e.
+func keyOfHour(server *valkeytest.Server) string {
+	return server.Must("EVAL", "return redis.call('KEYS', '*/ENTITY#e*#USAGE#*#hour#*')[1]", "0")
 }
 
 // sumOf returns the tokens of all snapshots of a window, and the writes that they count.
@@ -148,7 +145,7 @@ func TestUsageWithoutItsHour(t *testing.T) {
 			for _, entity := range []string{"e", "other"} {
 				takeAt(t, s, entity, time.Now())
 			}
-			key := server.Must("EVAL", "return redis.call('KEYS', '*/ENTITY#e*#USAGE#*#hour#*')[1]", "0")
+			key := keyOfHour(server)
 			server.Must("EVAL", c.script+" return 'OK'", "1", key)
 			for _, w := range []limiter.UsageWindow{limiter.UsageDay, limiter.UsageMonth} {
 				if tokens, _ := sumOf(t, s, w); tokens != c.tokens {
@@ -222,7 +219,7 @@ func TestCorruptCounter(t *testing.T) {
 	defer func() { _ = s.Close(context.Background()) }()
 	at := time.Now()
 	takeAt(t, s, "e", at)
-	key := server.Must("EVAL", "return redis.call('KEYS', '*/ENTITY#e*#USAGE#*#hour#*')[1]", "0")
+	key := keyOfHour(server)
 	for value, sum := range map[string]string{"Stext": "Stext", "1x": "1x", "5000": "8000"} {
 		server.Must("EVAL", "redis.call('HSET', KEYS[1], 'u_l', ARGV[1], 'total_events', '1') return 'OK'", "1", key, value)
 		for range 3 {

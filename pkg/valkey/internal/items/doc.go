@@ -32,7 +32,7 @@
 // conditions, works out all results, and then writes. Numbers have up to 38 digits, and are added as
 // decimal text. The script's reply has the server's time, which corrects the [awsdb.Clock].
 //
-// Takes, charges and refunds have a part of the script to themselves, see plain.go. It takes a third of the time.
+// Takes, charges and refunds have a shorter part of the script to themselves, see plain.go.
 //
 // # Usage
 //

@@ -107,7 +107,8 @@ local function snapshots()
     local fields, it = { 'PK', a[at + 1], 'SK', a[at + 2], unpack(a, at + 4, at + 3 + words) }, {}
     at = at + 3 + words
     local marks = over and {} or i == 1 and { '>day', 'S' .. window(2), '>month', 'S' .. window(3) } or { '<' .. window(1), '1' }
-    if call('EXISTS', key) == 0 then
+    local there = i == 1 and over or i > 1 and call('EXISTS', key) == 1
+    if not there then
       for j, name in ipairs({ 'entity_id', 'resource' }) do
         if named[j] then fields[#fields + 1], fields[#fields + 2] = name, named[j] end
       end

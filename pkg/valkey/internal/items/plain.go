@@ -8,16 +8,14 @@ import (
 	"github.com/ratelimit/ratelimit/pkg/internal/fleet/schema"
 )
 
-// plain returns the words of a write that plain.lua applies. It reports false for others, which items.lua applies. The
-// words are:
+// plain returns the words of a write that plain.lua applies. It reports false for others, which items.lua applies.
+// The words begin with plain and the serial number that the sender knows. The numbers of attributes follow: of those
+// that are added to, and of those that are read. Those that are read have their names next, the serial number first,
+// then the others that are added to, then those that are compared. The amounts that are added follow.
 //
-//	plain, and the serial number that the sender knows
-//	the number of attributes that are added to, and of those that are read
-//	the names of those that are read: the serial number, the others that are added to, those that are compared
-//	what is added
-//	the number of comparisons; of each the place of its attribute, the operator, the value
-//	the number of attributes that are set; their names and values in turn, the id of the write first
-//	what is added to the hour, see gains.added
+// The number of comparisons is next. Each has the place of its attribute, the operator and the value. The number of
+// attributes that are set is next. Those have names and values in turn, the id of the write first. The words end with
+// those of [gains.added].
 func (w *write) plain(g *gains) (words []string, ok bool) {
 	a := &w.actions
 	comparisons, ok := w.isPlain(g)
