@@ -215,8 +215,8 @@ bench: $(DYNAMODB) ## Measure the targets and print each beside its measurement
 
 # The compiler reads the profile in each build of the program (Go's profile-guided optimization).
 .PHONY: profile
-profile: build ## Profile the program under load, and keep the profile that it is built by
-	bash scripts/profile.sh bin/ratelimit cmd/ratelimit/default.pgo
+profile: build $(VALKEY) ## Profile the program under load, and keep the profile that it is built by
+	GO=$(GO) bash scripts/profile.sh bin/ratelimit .cache/valkey/valkey-server cmd/ratelimit/default.pgo
 
 # In simulated time: other load of the machine changes nothing.
 .PHONY: compare
