@@ -92,7 +92,7 @@ func TestServicesOnOneTable(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	store, err := dynamo.New(dynamo.Config{Client: server.Client(t), Table: table})
+	store, err := dynamo.New(server.Client(t), dynamo.Config{Table: table})
 	if err != nil {
 		t.Fatal(err)
 	}

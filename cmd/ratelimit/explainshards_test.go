@@ -17,7 +17,7 @@ import (
 // split has another replica split the bucket of user/ada, and returns its shards.
 func split(t *testing.T, server *dynamotest.Server, table string) []int {
 	t.Helper()
-	store, err := dynamo.New(dynamo.Config{Client: server.Client(t), Table: table, ShardUnits: 3, Quiet: time.Hour})
+	store, err := dynamo.New(server.Client(t), dynamo.Config{Table: table, ShardUnits: 3, Quiet: time.Hour})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -147,7 +147,7 @@ func (g *guarded) use(t *testing.T, namespace, rest string) {
 	if code, answer := r.call(t, `{"domain":"shop","descriptors":[{"entries":[{"key":"user","value":"ada"},{"key":"exact","value":"1"}]}]}`); code != http.StatusOK {
 		t.Errorf("without a lease: %d: %+v", code, answer)
 	}
-	admin, err := dynamo.New(dynamo.Config{Client: g.direct, Table: g.name})
+	admin, err := dynamo.New(g.direct, dynamo.Config{Table: g.name})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -194,7 +194,7 @@ func (g *guarded) reshape(t *testing.T, namespace string) {
 	}
 	stores := make([]*dynamo.Store, 2)
 	for i := range stores {
-		if stores[i], err = dynamo.New(dynamo.Config{Client: g.client, Table: g.name, ShardUnits: 5, Quiet: time.Second}); err != nil {
+		if stores[i], err = dynamo.New(g.client, dynamo.Config{Table: g.name, ShardUnits: 5, Quiet: time.Second}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -295,7 +295,7 @@ func TestFullIsEnough(t *testing.T) {
 		if ofWeb {
 			namespace = "web"
 		}
-		store, err := dynamo.New(dynamo.Config{Client: g.client, Table: g.name, PurgeWait: -1})
+		store, err := dynamo.New(g.client, dynamo.Config{Table: g.name, PurgeWait: -1})
 		if err != nil {
 			t.Fatal(err)
 		}

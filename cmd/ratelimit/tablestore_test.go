@@ -156,7 +156,7 @@ func TestBucketsOfATable(t *testing.T) {
 // belong to something.
 func plannedTake(t *testing.T, db *dynamodb.Client, table string) func(of string, tokens int64) {
 	t.Helper()
-	store, err := dynamo.New(dynamo.Config{Client: db, Table: table})
+	store, err := dynamo.New(db, dynamo.Config{Table: table})
 	if err != nil {
 		t.Fatal(err)
 	}

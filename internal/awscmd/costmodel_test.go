@@ -82,7 +82,7 @@ func TestQuietBucketsAreCounted(t *testing.T) {
 	if err := dynamo.CreateTable(t.Context(), db, "limits"); err != nil {
 		t.Fatal(err)
 	}
-	store, err := dynamo.New(dynamo.Config{Client: db, Table: "limits", Leases: true})
+	store, err := dynamo.New(db, dynamo.Config{Table: "limits", Leases: true})
 	if err != nil {
 		t.Fatal(err)
 	}

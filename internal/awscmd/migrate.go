@@ -109,7 +109,7 @@ func (f *migrateFlags) run(ctx context.Context, cfg *config.Config, in io.Reader
 	if err != nil {
 		return command.Failed(fmt.Errorf("store.dynamodb: %w", err))
 	}
-	store, err := dynamo.New(dynamo.Config{Client: client, Table: at.Table}) //nolint:contextcheck // a store outlives its start
+	store, err := dynamo.New(client, dynamo.Config{Table: at.Table}) //nolint:contextcheck // a store outlives its start
 	if err != nil {
 		return command.Failed(err)
 	}

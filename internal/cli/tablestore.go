@@ -100,7 +100,7 @@ func (f *tableFlags) openTable(ctx context.Context) (limiter.Store, error) {
 	if err != nil {
 		return nil, err
 	}
-	return dynamo.New(dynamo.Config{Client: db, Table: f.at.Table, Now: time.Now, Clock: clock}) //nolint:contextcheck // the end of the command closes it
+	return dynamo.New(db, dynamo.Config{Table: f.at.Table, Now: time.Now, Clock: clock}) //nolint:contextcheck // the end of the command closes it
 }
 
 // open opens the table, and answers requests of the API on it. It takes no lease.

@@ -121,7 +121,7 @@ func (b *backend) UseTable(ctx context.Context, client dynamo.Client, clock *dyn
 	if err != nil {
 		return err
 	}
-	store, err := dynamo.New(b.tableConfig(client, clock)) //nolint:contextcheck // a store outlives its start
+	store, err := dynamo.New(client, b.tableConfig(clock)) //nolint:contextcheck // a store outlives its start
 	if err != nil {
 		return err
 	}
@@ -137,9 +137,9 @@ func (b *backend) follow(kind config.StoreType, of tableServer, store tableStore
 }
 
 // tableConfig configures the store of a fleet.
-func (b *backend) tableConfig(client dynamo.Client, clock *dynamo.Clock) dynamo.Config {
+func (b *backend) tableConfig(clock *dynamo.Clock) dynamo.Config {
 	return dynamo.Config{
-		Client: client, Table: b.cfg.Store.DynamoDB.Table, Now: b.Clocks.Store, Clock: clock, Leases: true, Logger: b.log, Observe: b.outages.observe,
+		Table: b.cfg.Store.DynamoDB.Table, Now: b.Clocks.Store, Clock: clock, Leases: true, Logger: b.log, Observe: b.outages.observe,
 		Budget: max(dynamo.DefaultBudget, b.cfg.Decision.Timeout), AuditRetention: b.cfg.Audit.Retention,
 	}
 }

@@ -14,7 +14,7 @@ import (
 func TestTheStoreSeesTheWallClock(t *testing.T) {
 	m := clocktest.Machine{Wall: 1_800_000_000e9, Mono: 5e9}
 	s := &backend{cfg: programtest.Parsed(t, programtest.TwoPerMinute), Clocks: limiter.NewClocks(m.Now)}
-	cfg, call := s.tableConfig(nil, nil), s.EmbeddedConfig().Now
+	cfg, call := s.tableConfig(nil), s.EmbeddedConfig().Now
 	before, called := cfg.Now(), call()
 	m.Pass(time.Second)
 	m.Set(200 * time.Second)

@@ -106,7 +106,7 @@ func loadReplicas(b *testing.B, server *dynamotest.Server, table string, entitie
 	var load sync.WaitGroup
 	stores, end := make([]*dynamo.Store, 3), time.Now().Add(length)
 	for i := range stores {
-		s, err := dynamo.New(dynamo.Config{Client: server.Client(b), Table: table, Leases: true, Attempt: 5 * time.Second, Budget: 20 * time.Second})
+		s, err := dynamo.New(server.Client(b), dynamo.Config{Table: table, Leases: true, Attempt: 5 * time.Second, Budget: 20 * time.Second})
 		if err != nil {
 			b.Fatal(err)
 		}

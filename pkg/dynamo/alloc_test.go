@@ -13,7 +13,7 @@ import (
 // leasedLimiter returns a limiter whose store has a lease of the bucket of a request.
 func leasedLimiter(tb testing.TB) (l *limiter.Limiter, s *dynamo.Store, req *limiter.Request) {
 	tb.Helper()
-	s, err := dynamo.New(dynamo.Config{Client: newTable(tb), Table: "buckets", Leases: true})
+	s, err := dynamo.New(newTable(tb), dynamo.Config{Table: "buckets", Leases: true})
 	if err != nil {
 		tb.Fatal(err)
 	}

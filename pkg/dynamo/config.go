@@ -3,6 +3,7 @@ package dynamo
 import (
 	"fmt"
 
+	"github.com/ratelimit/ratelimit/pkg/internal/fleet/awsdb"
 	"github.com/ratelimit/ratelimit/pkg/internal/fleet/engine"
 	"github.com/ratelimit/ratelimit/pkg/internal/fleet/store"
 	"github.com/ratelimit/ratelimit/pkg/limiter"
@@ -25,7 +26,7 @@ const (
 	DefaultQuiet = engine.DefaultQuiet
 )
 
-// Config configures a store. Client, see [Client], and Table must be set.
+// Config configures a store. Table must be set.
 type Config = store.Config
 
 // Store is a limiter.Store in a DynamoDB table. It is safe for concurrent use. Create it
@@ -37,9 +38,9 @@ type Stats = engine.Stats
 
 // New returns a store on a table, which must exist. It sends nothing. Its errors wrap
 // limiter.ErrInvalid.
-func New(cfg Config) (*Store, error) {
-	if cfg.Client == nil || cfg.Table == "" {
+func New(client Client, cfg Config) (*Store, error) {
+	if client == nil || cfg.Table == "" {
 		return nil, fmt.Errorf("%w: a DynamoDB store needs a client and the name of a table", limiter.ErrInvalid)
 	}
-	return store.New(cfg)
+	return store.New(awsdb.ItemsOf(client, cfg.Table), cfg)
 }

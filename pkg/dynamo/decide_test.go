@@ -296,7 +296,7 @@ func (answering) PutItem(context.Context, *dynamodb.PutItemInput, ...func(*dynam
 func TestIdleBucketsLeaveMemory(t *testing.T) {
 	const most = rememberedBuckets
 	db := newTable(t)
-	s := newStore(t, db, func(cfg *dynamo.Config) { cfg.Client, cfg.MaxLanes = answering{db}, most })
+	s := newStore(t, answering{db}, func(cfg *dynamo.Config) { cfg.MaxLanes = most })
 	defer closing(t, s)
 	o := op(t, "e", limiter.PerDay("l", 10), limiter.Spend{Take: tokens(1)})
 	bytes := func() uint64 {

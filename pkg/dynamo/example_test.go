@@ -25,7 +25,7 @@ func Example() {
 		return
 	}
 	for _, replica := range []string{"a", "b"} {
-		store, err := dynamo.New(dynamo.Config{Client: client, Table: "ratelimit"})
+		store, err := dynamo.New(client, dynamo.Config{Table: "ratelimit"})
 		if err != nil {
 			fmt.Println(err)
 			return

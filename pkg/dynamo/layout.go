@@ -4,6 +4,7 @@ import (
 	"context"
 	"time"
 
+	"github.com/ratelimit/ratelimit/pkg/internal/fleet/awsdb"
 	"github.com/ratelimit/ratelimit/pkg/internal/fleet/catalog"
 	"github.com/ratelimit/ratelimit/pkg/internal/fleet/schema"
 )
@@ -17,5 +18,5 @@ const TTLAttribute = schema.AttrTTL
 //
 // Errors are those of [Store.Read].
 func NamespaceID(ctx context.Context, client Client, table, name string, now time.Time) (string, error) {
-	return catalog.NamespaceID(ctx, client, table, name, now)
+	return catalog.NamespaceID(ctx, awsdb.ItemsOf(client, table), table, name, now)
 }

@@ -14,11 +14,11 @@ import (
 
 func newStore(t *testing.T, client dynamo.Client, change func(*dynamo.Config)) *dynamo.Store {
 	t.Helper()
-	cfg := dynamo.Config{Client: client, Table: "buckets", Attempt: 20 * time.Second, Budget: time.Minute, PurgeWait: -1}
+	cfg := dynamo.Config{Table: "buckets", Attempt: 20 * time.Second, Budget: time.Minute, PurgeWait: -1}
 	if change != nil {
 		change(&cfg)
 	}
-	s, err := dynamo.New(cfg)
+	s, err := dynamo.New(client, cfg)
 	if err != nil {
 		t.Fatal(err)
 	}

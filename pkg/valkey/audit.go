@@ -46,7 +46,7 @@ func OpenAuditStream(ctx context.Context, cfg Config) (*AuditStream, error) {
 		return nil, err
 	}
 	return &AuditStream{db: db, AuditStream: catalog.NewAuditStream(catalog.AuditStreamConfig{
-		Client: db.Session(), Table: cfg.Name, ID: db.Table, Now: cfg.now, Retention: retention + sweepGrace,
+		Items: db.Session(), Table: cfg.Name, ID: db.Table, Now: cfg.now, Retention: retention + sweepGrace,
 	})}, nil
 }
 

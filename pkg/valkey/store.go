@@ -143,12 +143,12 @@ func Open(ctx context.Context, cfg Config) (*Store, error) { //nolint:contextche
 	}
 	defer close(ready)
 	number, session := s.db.History()
-	in := cfg.store(s.db.Session())
+	in := cfg.store()
 	in.Buckets, in.Generation = session, number*generations
 	in.Part, in.Parts = s.db.Part()
-	s.watch, err = budgets.NewWatch(budgets.Config{Client: s.db.Session(), Table: in.Table, Now: s.now, Logger: cfg.Logger})
+	s.watch, err = budgets.NewWatch(budgets.Config{Items: s.db.Session(), Table: in.Table, Now: s.now, Logger: cfg.Logger})
 	if err == nil {
-		s.Store, err = store.New(in) //nolint:contextcheck // a store outlives its start
+		s.Store, err = store.New(s.db.Session(), in) //nolint:contextcheck // a store outlives its start
 	}
 	if err != nil {
 		s.db.Close()
@@ -185,9 +185,9 @@ func (s *Store) follow(ctx context.Context, place int) {
 }
 
 // store returns the configuration of the engine and the catalog.
-func (c *Config) store(session *items.Session) store.Config {
+func (c *Config) store() store.Config {
 	return store.Config{
-		Client: session, Table: c.Name, Attempt: c.Attempt, Budget: c.Budget, ShardUnits: noSplits, Leases: c.Leases, Brief: true, Crowded: true,
+		Table: c.Name, Attempt: c.Attempt, Budget: c.Budget, ShardUnits: noSplits, Leases: c.Leases, Brief: true, Crowded: true,
 		AuditRetention: c.AuditRetention, PurgeWait: c.PurgeWait, Now: c.Now, Clock: c.Clock, Observe: c.Observe, Logger: c.Logger,
 	}
 }

@@ -68,7 +68,7 @@ func newFleet(t *testing.T, s scenario) *fleet {
 	if err := dynamo.CreateTable(t.Context(), client, f.table); err != nil {
 		t.Fatal(err)
 	}
-	store, err := dynamo.New(dynamo.Config{Client: client, Table: f.table})
+	store, err := dynamo.New(client, dynamo.Config{Table: f.table})
 	if err != nil {
 		t.Fatal(err)
 	}

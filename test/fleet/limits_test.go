@@ -43,7 +43,7 @@ func obligations() []obliged {
 // middle of a burst, are obeyed by every replica in 5 s.
 func TestChangedLimitsReachEveryReplica(t *testing.T) {
 	f := newFleet(t, scenario{skews: make([]time.Duration, 3), patience: 5 * time.Minute})
-	admin, err := dynamo.New(dynamo.Config{Client: dynamotest.Start(t).Client(t), Table: f.table})
+	admin, err := dynamo.New(dynamotest.Start(t).Client(t), dynamo.Config{Table: f.table})
 	if err != nil {
 		t.Fatal(err)
 	}

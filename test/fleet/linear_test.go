@@ -107,7 +107,7 @@ func beside(all []entry, k int) int64 {
 // is nearly full can lose refill to a lift, as docs/design/fleet.md says.
 func (f *fleet) begin(t *testing.T, limit limiter.Limit) tokenbucket.Bucket {
 	t.Helper()
-	store, err := dynamo.New(dynamo.Config{Client: dynamotest.Start(t).Client(t), Table: f.table})
+	store, err := dynamo.New(dynamotest.Start(t).Client(t), dynamo.Config{Table: f.table})
 	if err != nil {
 		t.Fatal(err)
 	}

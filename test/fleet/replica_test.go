@@ -145,7 +145,7 @@ func (r *replica) run(ctx context.Context) (err error) {
 		return err
 	}
 	//nolint:contextcheck // the store's own work outlives the call
-	if r.store, err = dynamo.New(dynamo.Config{Client: client, Table: r.Table, Attempt: attempt, Budget: budget, ShardUnits: r.Units, Quiet: r.Quiet, Now: r.now, Clock: r.clock}); err != nil {
+	if r.store, err = dynamo.New(client, dynamo.Config{Table: r.Table, Attempt: attempt, Budget: budget, ShardUnits: r.Units, Quiet: r.Quiet, Now: r.now, Clock: r.clock}); err != nil {
 		return err
 	}
 	defer func() {

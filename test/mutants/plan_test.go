@@ -88,7 +88,7 @@ func planRules() []mutant {
 		},
 		{
 			name: "the other half of a split is made once", file: "shard.go", found: "TestAShardIsMadeOnce",
-			rule: "a living shard is not replaced", without: `in.ConditionExpression = aws.String("attribute_not_exists(#0) OR attribute_exists(#1)")`,
+			rule: "a living shard is not replaced", lines: 2, without: "to.RequirePresent(schema.AttrRetired)",
 		},
 		{
 			name: "no plan is before the state", file: "stage.go", found: "TestNoPlanIsBeforeTheState",
@@ -127,7 +127,7 @@ func planRules() []mutant {
 		},
 		{
 			name: "no write lowers a ttl", file: "write.go", found: "TestATTLIsNotLowered",
-			without: "e.Set(schema.AttrTTL, schema.NumberAttribute(w.after.TTL))",
+			without: "to.Set(schema.AttrTTL, schema.NumberAttribute(w.after.TTL))",
 		},
 		{
 			name: "an item is kept while forgotten limits last", file: "ttl.go", found: "TestTTLOfWhatIsNotAlone",

@@ -44,7 +44,7 @@ func simulatedRules() []simulated {
 		by("plan", "write.go", "tokens that come back raise the epoch", "few,leases,lost,tails",
 			1, "return one != other"),
 		by("plan", "shard.go", "a living shard is not replaced", "few,shards,lost,tails",
-			1, `in.ConditionExpression = aws.String("attribute_not_exists(#0) OR attribute_exists(#1) OR #2<:0")`),
+			2, "to.RequirePresent(schema.AttrRetired)"),
 		by("lane", "exchange.go", "a write that was planned on one under way is answered with the item", "few,brief,slow,refund,restless,throttle,tails,lost",
 			1, "if cfg.Brief {"),
 		by("lane", "lease_keep.go", "the centre's part of a large request goes back", "few,leases,large,pause,slow",

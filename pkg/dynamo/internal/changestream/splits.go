@@ -39,7 +39,7 @@ func (s *Stream) finishSplit(ctx context.Context, k schema.Key) (done bool, err 
 	if err != nil {
 		return false, fmt.Errorf("%w: %w", limiter.ErrInvalid, err)
 	}
-	out, err := s.client.GetItem(ctx, &dynamodb.GetItemInput{TableName: &s.table, Key: k.Attributes(), ConsistentRead: aws.Bool(true)})
+	out, err := s.items.GetItem(ctx, &dynamodb.GetItemInput{TableName: &s.table, Key: k.Attributes(), ConsistentRead: aws.Bool(true)})
 	if err != nil {
 		return false, awsdb.TranslateRead(err)
 	}
@@ -68,8 +68,8 @@ func (s *Stream) finishSplit(ctx context.Context, k schema.Key) (done bool, err 
 // state of the first half: a late one is refused, so it makes nothing in a bucket that was purged or
 // merged since. Where the other half is there, only the note is left to write.
 func (s *Stream) apply(ctx context.Context, k schema.Key, made *half, w *plan.Write) (done bool, err error) {
-	put, update := plan.PutMade(s.table, made.state, made.item), w.Update(s.table, k)
-	_, err = s.client.TransactWriteItems(ctx, &dynamodb.TransactWriteItemsInput{TransactItems: []types.TransactWriteItem{transactPut(put), transactUpdate(update)}})
+	put, update := plan.PutMade(made.state, made.item), w.Update(k)
+	err = s.items.Transact(ctx, "", []*schema.ItemWrite{put, update})
 	if changed, _ := awsdb.ReasonAt(err, 1); changed == awsdb.ConditionFailed { // a write came between: its record has the split again
 		return false, nil
 	}
@@ -77,7 +77,7 @@ func (s *Stream) apply(ctx context.Context, k schema.Key, made *half, w *plan.Wr
 		if err := s.isMade(made, found); err != nil {
 			return false, err
 		}
-		_, err = s.client.UpdateItem(ctx, update)
+		_, err = s.items.Write(ctx, update)
 		if _, changed := awsdb.ConditionItem(err); changed {
 			return false, nil
 		}
@@ -122,22 +122,4 @@ func (s *Stream) isMade(made *half, found map[string]types.AttributeValue) error
 		return fmt.Errorf("%w: %w", limiter.ErrInvalid, err)
 	}
 	return nil
-}
-
-// transactPut is a put as a part of a transaction.
-func transactPut(in *dynamodb.PutItemInput) types.TransactWriteItem {
-	return types.TransactWriteItem{Put: &types.Put{
-		TableName: in.TableName, Item: in.Item, ConditionExpression: in.ConditionExpression,
-		ExpressionAttributeNames: in.ExpressionAttributeNames, ExpressionAttributeValues: in.ExpressionAttributeValues,
-		ReturnValuesOnConditionCheckFailure: in.ReturnValuesOnConditionCheckFailure,
-	}}
-}
-
-// transactUpdate is an update as a part of a transaction.
-func transactUpdate(in *dynamodb.UpdateItemInput) types.TransactWriteItem {
-	return types.TransactWriteItem{Update: &types.Update{
-		TableName: in.TableName, Key: in.Key, ConditionExpression: in.ConditionExpression, UpdateExpression: in.UpdateExpression,
-		ExpressionAttributeNames: in.ExpressionAttributeNames, ExpressionAttributeValues: in.ExpressionAttributeValues,
-		ReturnValuesOnConditionCheckFailure: in.ReturnValuesOnConditionCheckFailure,
-	}}
 }

@@ -36,7 +36,7 @@ type Stream struct {
 	*catalog.Progress
 
 	leases *catalog.StreamLeases
-	client awsdb.Client
+	items  awsdb.Items
 	stream Client
 	table  string
 	now    func() time.Time
@@ -56,22 +56,23 @@ func Open(ctx context.Context, client awsdb.Client, stream Client, table string,
 	if now == nil {
 		now = time.Now
 	}
-	at, err := find(ctx, client, table)
+	items := awsdb.ItemsOf(client, table)
+	at, err := find(ctx, items, table)
 	if err != nil {
 		return nil, err
 	}
 	return &Stream{
-		Notes: budgets.NewNotes(client, table, now), Progress: catalog.NewProgress(client, table, now),
-		leases: catalog.NewStreamLeases(client, table, schema.LeaseAge, now),
-		client: client, stream: stream, table: table, shards: shards{at: at}, now: now,
+		Notes: budgets.NewNotes(items, table, now), Progress: catalog.NewProgress(items, table, now),
+		leases: catalog.NewStreamLeases(items, table, schema.LeaseAge, now),
+		items:  items, stream: stream, table: table, shards: shards{at: at}, now: now,
 	}, nil
 }
 
 // find returns the stream that a table has now.
-func find(ctx context.Context, client awsdb.Client, table string) (place, error) {
+func find(ctx context.Context, items awsdb.Items, table string) (place, error) {
 	ctx, stop := context.WithTimeout(ctx, callTimeout)
 	defer stop()
-	out, err := client.DescribeTable(ctx, &dynamodb.DescribeTableInput{TableName: &table})
+	out, err := items.DescribeTable(ctx, &dynamodb.DescribeTableInput{TableName: &table})
 	if err != nil {
 		return place{}, fmt.Errorf("table %s: %w", table, awsdb.TranslateRead(err))
 	}
@@ -87,7 +88,7 @@ func find(ctx context.Context, client awsdb.Client, table string) (place, error)
 
 // Follow implements aggregator.Source.
 func (s *Stream) Follow(ctx context.Context) (move func(), err error) {
-	at, err := find(ctx, s.client, s.table)
+	at, err := find(ctx, s.items, s.table)
 	if errors.Is(err, limiter.ErrInvalid) {
 		return nil, fmt.Errorf("%w: %w", aggregator.ErrGone, err)
 	}

@@ -41,7 +41,7 @@ func (s *Stream) post(ctx context.Context, c *aggregator.Change) (aggregator.Seq
 	}
 	ctx, stop := context.WithTimeout(ctx, callTimeout)
 	defer stop()
-	out, err := s.client.UpdateItem(ctx, change.Input(s.table))
+	image, err := s.items.Write(ctx, change.Write())
 	if item, refused := awsdb.ConditionItem(err); refused {
 		has, found := schema.UsagePositions(item)[c.Shard]
 		if !found {
@@ -52,8 +52,8 @@ func (s *Stream) post(ctx context.Context, c *aggregator.Change) (aggregator.Seq
 	if err != nil {
 		return "", nil, fmt.Errorf("%s: %w", change.Of.Key(c.Snapshot.Bucket.Namespace), awsdb.TranslatePatient(err))
 	}
-	s.forget(ctx, &change, out.Attributes)
-	return "", out.Attributes, nil
+	s.forget(ctx, &change, image)
+	return "", image, nil
 }
 
 // forget removes positions of a snapshot in shards that the stream has dropped. One that fails is
@@ -64,7 +64,7 @@ func (s *Stream) forget(ctx context.Context, change *schema.UsageChange, item ma
 		return
 	}
 	if gone := s.shards.dropped(positions, s.now()); len(gone) > 0 {
-		_, _ = s.client.UpdateItem(ctx, schema.ForgetPositions(s.table, change.Snapshot.Bucket.Namespace, &change.Of, gone))
+		_, _ = s.items.Write(ctx, schema.ForgetPositions(change.Snapshot.Bucket.Namespace, &change.Of, gone))
 	}
 }
 

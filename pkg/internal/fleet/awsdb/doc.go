@@ -3,7 +3,9 @@
 //
 //   - [Client] is the part of DynamoDB's API that the store uses. [NewClient] makes one
 //     that never retries, and that refuses replies which are not DynamoDB's.
-//   - [Guard] is a circuit breaker around a client: in an outage calls fail at once. It
+//   - [Items] are the items of a table on any server. [ItemsOf] puts writes in DynamoDB's
+//     language, see expression.go.
+//   - [Guard] is a circuit breaker around items: in an outage calls fail at once. It
 //     refuses replies that are those to other calls, see [CheckReply].
 //   - [Translate] turns an error of the SDK into one of limiter.Store's errors. One table
 //     of codes decides; see errors.go.
@@ -11,6 +13,5 @@
 //   - [Loop] starts goroutines, waits and draws random numbers. A simulation puts its own
 //     event loop in the place of [Goroutines].
 //
-// The package has no types of items, and of the table's layout the names of the key
-// alone.
+// Of the table's layout the package knows the key and the form of a write, and no record.
 package awsdb

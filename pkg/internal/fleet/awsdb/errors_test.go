@@ -181,7 +181,7 @@ func TestTranslateNoConnection(t *testing.T) {
 	if err := listener.Close(); err != nil {
 		t.Fatal(err)
 	}
-	wantKinds(t, "nobody listens", Translate(putOne(t.Context(), client)), limiter.ErrUnavailable)
+	wantKinds(t, "nobody listens", Translate(putOne(t.Context(), ItemsOf(client, "test"))), limiter.ErrUnavailable)
 }
 
 // TestTranslateAnswers: errors as DynamoDB writes them, through the SDK's client.

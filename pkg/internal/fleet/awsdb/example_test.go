@@ -17,8 +17,8 @@ import (
 func ExampleGuard() {
 	db := dynamofake.New()
 	db.SetPlan(func(dynamofake.Call) dynamofake.Fault { return dynamofake.Fault{Kind: dynamofake.LoseReply} })
-	guard := awsdb.NewGuard(db, awsdb.GuardConfig{Now: time.Now, Loop: awsdb.Goroutines{}})
 	table := "ratelimit"
+	guard := awsdb.NewGuard(awsdb.ItemsOf(db, table), awsdb.GuardConfig{Now: time.Now, Loop: awsdb.Goroutines{}})
 	for range 20 {
 		_, err := guard.DescribeTable(context.Background(), &dynamodb.DescribeTableInput{TableName: &table})
 		if errors.Is(err, awsdb.ErrOutage) {

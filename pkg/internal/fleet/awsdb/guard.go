@@ -6,11 +6,14 @@ import (
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+
+	"github.com/ratelimit/ratelimit/pkg/internal/fleet/schema"
 )
 
-// Guard is a client that asks a breaker before each call, and checks each reply.
+// Guard has the items of a table. It asks a breaker before each call, and checks each reply.
 type Guard struct {
-	client Client
+	items Items
 	*circuit
 }
 
@@ -28,19 +31,19 @@ type GuardConfig struct {
 	Loop    Loop
 	Observe func(State)  // called when an outage begins or ends; nil = not called
 	Logger  *slog.Logger // gets a line about replies that DynamoDB never gives; nil = none
-	// Part returns which of Parts parts of the server a call is for, by its input. Each part has outages of its own. It
-	// reports false for a call that is for several of them. nil = the server has one part.
+	// Part returns which of Parts parts of the server a call is for, by its writes or its input. Each part has outages of
+	// its own. It reports false for a call that is for several of them. nil = the server has one part.
 	Part  func(in any) (part int, one bool)
 	Parts int
 }
 
-// NewGuard puts a breaker before a client.
-func NewGuard(client Client, cfg GuardConfig) *Guard {
-	return &Guard{client, &circuit{cfg: cfg, breakers: make([]breaker, 1+cfg.Parts), herald: herald{tell: cfg.Observe}}}
+// NewGuard puts a breaker before the items of a table.
+func NewGuard(items Items, cfg GuardConfig) *Guard {
+	return &Guard{items, &circuit{cfg: cfg, breakers: make([]breaker, 1+cfg.Parts), herald: herald{tell: cfg.Observe}}}
 }
 
-// For returns a guard of another client of the same server: it has the same breaker and counts.
-func (g *Guard) For(client Client) *Guard { return &Guard{client, g.circuit} }
+// For returns a guard of other items of the same server: it has the same breaker and counts.
+func (g *Guard) For(items Items) *Guard { return &Guard{items, g.circuit} }
 
 // breaker returns the one that a call belongs to, by its input.
 func (g *circuit) breaker(in any) *breaker {
@@ -99,14 +102,14 @@ func (g *circuit) Silent(since time.Time, cause error) {
 	g.herald.announce(g.State)
 }
 
-// guarded makes a call if the breaker allows it.
-func guarded[I, O any](ctx context.Context, g *Guard, call func(context.Context, *I, ...func(*dynamodb.Options)) (*O, error), in *I, opts []func(*dynamodb.Options)) (*O, error) {
+// guarded makes a call if the breaker allows it, and checks its reply. in is the input of the call, or its writes.
+func guarded[I, O any](ctx context.Context, g *Guard, in I, call func() (O, error)) (out O, err error) {
 	start, of := g.cfg.Now(), g.breaker(in)
 	p, err := of.allow(start)
 	if err != nil {
-		return nil, err
+		return out, err
 	}
-	out, err := call(ctx, in, opts...)
+	out, err = call()
 	err = CheckReply(in, out, err)
 	end := g.cfg.Now()
 	g.wrong.saw(ctx, g.cfg.Logger, err, end)
@@ -119,62 +122,44 @@ func guarded[I, O any](ctx context.Context, g *Guard, call func(context.Context,
 	}
 	g.herald.announce(g.State)
 	if err != nil {
-		return nil, err
+		var none O
+		return none, err
 	}
 	return out, nil
 }
 
-// UpdateItem implements [Client].
-func (g *Guard) UpdateItem(ctx context.Context, in *dynamodb.UpdateItemInput, opts ...func(*dynamodb.Options)) (*dynamodb.UpdateItemOutput, error) {
-	return guarded(ctx, g, g.client.UpdateItem, in, opts)
+// Write implements [Items].
+func (g *Guard) Write(ctx context.Context, w *schema.ItemWrite) (map[string]types.AttributeValue, error) {
+	return guarded(ctx, g, w, func() (map[string]types.AttributeValue, error) { return g.items.Write(ctx, w) })
 }
 
-// PutItem implements [Client].
-func (g *Guard) PutItem(ctx context.Context, in *dynamodb.PutItemInput, opts ...func(*dynamodb.Options)) (*dynamodb.PutItemOutput, error) {
-	return guarded(ctx, g, g.client.PutItem, in, opts)
+// Transact implements [Items].
+func (g *Guard) Transact(ctx context.Context, token string, writes []*schema.ItemWrite) error {
+	_, err := guarded(ctx, g, writes, func() (struct{}, error) { return struct{}{}, g.items.Transact(ctx, token, writes) })
+	return err
 }
 
-// GetItem implements [Client].
+// GetItem implements [Items].
 func (g *Guard) GetItem(ctx context.Context, in *dynamodb.GetItemInput, opts ...func(*dynamodb.Options)) (*dynamodb.GetItemOutput, error) {
-	return guarded(ctx, g, g.client.GetItem, in, opts)
+	return guarded(ctx, g, in, func() (*dynamodb.GetItemOutput, error) { return g.items.GetItem(ctx, in, opts...) })
 }
 
-// DeleteItem implements [Client].
-func (g *Guard) DeleteItem(ctx context.Context, in *dynamodb.DeleteItemInput, opts ...func(*dynamodb.Options)) (*dynamodb.DeleteItemOutput, error) {
-	return guarded(ctx, g, g.client.DeleteItem, in, opts)
-}
-
-// BatchGetItem implements [Client].
+// BatchGetItem implements [Items].
 func (g *Guard) BatchGetItem(ctx context.Context, in *dynamodb.BatchGetItemInput, opts ...func(*dynamodb.Options)) (*dynamodb.BatchGetItemOutput, error) {
-	return guarded(ctx, g, g.client.BatchGetItem, in, opts)
+	return guarded(ctx, g, in, func() (*dynamodb.BatchGetItemOutput, error) { return g.items.BatchGetItem(ctx, in, opts...) })
 }
 
-// BatchWriteItem implements [Client].
+// BatchWriteItem implements [Items].
 func (g *Guard) BatchWriteItem(ctx context.Context, in *dynamodb.BatchWriteItemInput, opts ...func(*dynamodb.Options)) (*dynamodb.BatchWriteItemOutput, error) {
-	return guarded(ctx, g, g.client.BatchWriteItem, in, opts)
+	return guarded(ctx, g, in, func() (*dynamodb.BatchWriteItemOutput, error) { return g.items.BatchWriteItem(ctx, in, opts...) })
 }
 
-// Query implements [Client].
+// Query implements [Items].
 func (g *Guard) Query(ctx context.Context, in *dynamodb.QueryInput, opts ...func(*dynamodb.Options)) (*dynamodb.QueryOutput, error) {
-	return guarded(ctx, g, g.client.Query, in, opts)
+	return guarded(ctx, g, in, func() (*dynamodb.QueryOutput, error) { return g.items.Query(ctx, in, opts...) })
 }
 
-// TransactWriteItems implements [Client].
-func (g *Guard) TransactWriteItems(ctx context.Context, in *dynamodb.TransactWriteItemsInput, opts ...func(*dynamodb.Options)) (*dynamodb.TransactWriteItemsOutput, error) {
-	return guarded(ctx, g, g.client.TransactWriteItems, in, opts)
-}
-
-// CreateTable implements [Client].
-func (g *Guard) CreateTable(ctx context.Context, in *dynamodb.CreateTableInput, opts ...func(*dynamodb.Options)) (*dynamodb.CreateTableOutput, error) {
-	return guarded(ctx, g, g.client.CreateTable, in, opts)
-}
-
-// DescribeTable implements [Client].
+// DescribeTable implements [Items].
 func (g *Guard) DescribeTable(ctx context.Context, in *dynamodb.DescribeTableInput, opts ...func(*dynamodb.Options)) (*dynamodb.DescribeTableOutput, error) {
-	return guarded(ctx, g, g.client.DescribeTable, in, opts)
-}
-
-// UpdateTimeToLive implements [Client].
-func (g *Guard) UpdateTimeToLive(ctx context.Context, in *dynamodb.UpdateTimeToLiveInput, opts ...func(*dynamodb.Options)) (*dynamodb.UpdateTimeToLiveOutput, error) {
-	return guarded(ctx, g, g.client.UpdateTimeToLive, in, opts)
+	return guarded(ctx, g, in, func() (*dynamodb.DescribeTableOutput, error) { return g.items.DescribeTable(ctx, in, opts...) })
 }

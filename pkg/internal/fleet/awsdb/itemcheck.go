@@ -11,12 +11,8 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
-)
 
-// The attributes of the table's key.
-const (
-	attrPK = "PK"
-	attrSK = "SK"
+	"github.com/ratelimit/ratelimit/pkg/internal/fleet/schema"
 )
 
 // item is an item, or the key of one.
@@ -27,8 +23,8 @@ type item = map[string]types.AttributeValue
 var errOther = errors.New("the reply is that to another call")
 
 // other returns the error of a reply to a call for an item.
-func other(op string, asked item, format string, args ...any) error {
-	return fmt.Errorf("%s of %s: %w: %s", op, keyText(asked), errOther, fmt.Sprintf(format, args...))
+func other(op string, asked schema.Key, format string, args ...any) error {
+	return fmt.Errorf("%s of %s: %w: %s", op, keyText(asked.Attributes()), errOther, fmt.Sprintf(format, args...))
 }
 
 // keyText returns the key of an item as messages name it.
@@ -39,70 +35,59 @@ func keyText(of item) string {
 		}
 		return "none"
 	}
-	return "PK=" + text(attrPK) + " SK=" + text(attrSK)
-}
-
-// hasKey reports whether an item has a key. asked is a key, or an item to be put, which includes
-// its key.
-func hasKey(found, asked item) bool {
-	for _, attr := range [...]string{attrPK, attrSK} {
-		if want := asked[attr]; want != nil && !sameValue(found[attr], want) {
-			return false
-		}
-	}
-	return true
+	return "PK=" + text(schema.AttrPK) + " SK=" + text(schema.AttrSK)
 }
 
 // checkKey requires that an item that was found, nil = none, is the one that was asked for.
-func checkKey(op string, asked, found item) error {
-	if len(found) == 0 || hasKey(found, asked) {
+func checkKey(op string, asked schema.Key, found item) error {
+	if len(found) == 0 || schema.KeyOf(found) == asked {
 		return nil
 	}
 	return other(op, asked, "it has the item %s", keyText(found))
 }
 
 // checkNoItem requires that a reply has no attributes, which were not asked for.
-func checkNoItem(op string, asked, found item) error {
+func checkNoItem(op string, asked schema.Key, found item) error {
 	if len(found) == 0 {
 		return nil
 	}
 	return other(op, asked, "it has attributes, and none were asked for")
 }
 
-// checkUpdate requires that the attributes that an update leaves are those of its item, with the
-// values that it set: among them is the id of the write.
-func checkUpdate(in *dynamodb.UpdateItemInput, got item) error {
-	switch {
-	case !asksForItem(in.ReturnValues):
-		return checkNoItem("UpdateItem", in.Key, got)
-	case in.ReturnValues != types.ReturnValueUpdatedNew && !hasKey(got, in.Key):
-		return other("UpdateItem", in.Key, "it has the item %s", keyText(got))
-	case in.ReturnValues == types.ReturnValueUpdatedNew && got[attrPK] != nil:
-		return other("UpdateItem", in.Key, "it has the whole item %s, and the changed attributes were asked for", keyText(got))
+// opOf is how errors name a write.
+func opOf(w *schema.ItemWrite) string {
+	switch w.Kind {
+	case schema.Put:
+		return "PutItem"
+	case schema.Delete:
+		return "DeleteItem"
+	case schema.Update:
 	}
-	for attr, want := range assignments(in) {
-		if !sameValue(got[attr], want) {
-			return other("UpdateItem", in.Key, "the item has not the value of %s that was set", attr)
+	return "UpdateItem"
+}
+
+// checkWrite requires that the attributes that a write leaves are those of its item, with the values that it set: among
+// them is the id of the write.
+func checkWrite(w *schema.ItemWrite, got item) error {
+	op := opOf(w)
+	switch {
+	case w.Kind != schema.Update || w.Answer == schema.AnswerNothing:
+		return checkNoItem(op, w.Key, got)
+	case len(got) == 0 && w.Known != 0:
+		return nil
+	case len(got) == 0:
+		return incomplete(op, "Attributes")
+	case w.Answer == schema.AnswerItem && schema.KeyOf(got) != w.Key:
+		return other(op, w.Key, "it has the item %s", keyText(got))
+	case w.Answer == schema.AnswerUpdated && got[schema.AttrPK] != nil:
+		return other(op, w.Key, "it has the whole item %s, and the changed attributes were asked for", keyText(got))
+	}
+	for i := range w.Changes {
+		if c := &w.Changes[i]; c.Kind == schema.Set && !sameValue(got[c.Attr], c.Value) {
+			return other(op, w.Key, "the item has not the value of %s that was set", c.Attr)
 		}
 	}
 	return nil
-}
-
-// assignments yields the attributes that an update sets to a value.
-func assignments(in *dynamodb.UpdateItemInput) func(yield func(attr string, v types.AttributeValue) bool) {
-	return func(yield func(string, types.AttributeValue) bool) {
-		_, sets, _ := strings.Cut(aws.ToString(in.UpdateExpression), "SET ")
-		for _, next := range [...]string{" ADD ", " REMOVE ", " DELETE "} {
-			sets, _, _ = strings.Cut(sets, next)
-		}
-		for set := range strings.SplitSeq(sets, ",") {
-			name, value, _ := strings.Cut(set, "=")
-			attr, v := in.ExpressionAttributeNames[strings.TrimSpace(name)], in.ExpressionAttributeValues[strings.TrimSpace(value)]
-			if attr != "" && v != nil && !yield(attr, v) { // else it is set to more than a value
-				return
-			}
-		}
-	}
 }
 
 // sameValue reports whether an attribute has a value. It compares text, bytes and numbers; other
@@ -171,7 +156,7 @@ func checkAsked(op string, asked []item, lists ...[]item) error {
 	for _, found := range lists {
 		for _, it := range found {
 			i := 0
-			for i < len(asked) && (seen[i] || !hasKey(it, asked[i])) {
+			for i < len(asked) && (seen[i] || schema.KeyOf(it) != schema.KeyOf(asked[i])) {
 				i++
 			}
 			if i == len(asked) {
@@ -212,29 +197,14 @@ func writeKeys(of []types.WriteRequest) []item {
 
 // checkReasons requires that a canceled transaction has a reason for each of its items, and shows
 // no other ones.
-func checkReasons(in *dynamodb.TransactWriteItemsInput, reasons []types.CancellationReason) error {
-	if len(reasons) != len(in.TransactItems) {
+func checkReasons(writes []*schema.ItemWrite, reasons []types.CancellationReason) error {
+	if len(reasons) != len(writes) {
 		return incomplete("TransactWriteItems", "a reason for each item")
 	}
 	for i := range reasons {
-		if err := checkKey("TransactWriteItems", transactKey(&in.TransactItems[i]), reasons[i].Item); err != nil {
+		if err := checkKey("TransactWriteItems", writes[i].Key, reasons[i].Item); err != nil {
 			return err
 		}
-	}
-	return nil
-}
-
-// transactKey returns the item that a part of a transaction is for.
-func transactKey(t *types.TransactWriteItem) item {
-	switch {
-	case t.Put != nil:
-		return t.Put.Item
-	case t.Update != nil:
-		return t.Update.Key
-	case t.Delete != nil:
-		return t.Delete.Key
-	case t.ConditionCheck != nil:
-		return t.ConditionCheck.Key
 	}
 	return nil
 }

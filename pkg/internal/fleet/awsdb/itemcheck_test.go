@@ -6,6 +6,7 @@ import (
 	"errors"
 	"log/slog"
 	"net/http"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -14,6 +15,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
+	"github.com/ratelimit/ratelimit/pkg/internal/fleet/schema"
 	"github.com/ratelimit/ratelimit/pkg/limiter"
 )
 
@@ -28,27 +30,25 @@ const (
 )
 
 // itemCalls makes calls that are answered with an item.
-func itemCalls() map[string]func(context.Context, Client) error {
+func itemCalls() map[string]func(context.Context, Items) error {
 	calls := everyCall()
 	table := aws.String("t")
-	calls["UpdateItem"] = func(ctx context.Context, c Client) error {
-		_, err := c.UpdateItem(ctx, &dynamodb.UpdateItemInput{
-			TableName: table, Key: testKey(), ReturnValues: types.ReturnValueAllNew, UpdateExpression: aws.String("SET #0=:0, #1=:1-#2 ADD #3 :2 REMOVE #4"),
-			ExpressionAttributeNames: map[string]string{"#0": "lw0", "#1": "a", "#2": "b", "#3": "n", "#4": "ttl"},
-			ExpressionAttributeValues: map[string]types.AttributeValue{
-				":0": &types.AttributeValueMemberB{Value: []byte("own")}, ":1": &types.AttributeValueMemberN{Value: "7"}, ":2": &types.AttributeValueMemberN{Value: "1"},
-			},
-		})
+	calls["UpdateItem"] = func(ctx context.Context, c Items) error {
+		w := schema.NewUpdate(schema.KeyOf(testKey()))
+		w.Set("lw0", &types.AttributeValueMemberB{Value: []byte("own")})
+		w.Add("n", 1)
+		w.Remove("ttl")
+		_, err := c.Write(ctx, w)
 		return err
 	}
-	calls["UpdateItem of a counter"] = func(ctx context.Context, c Client) error {
-		_, err := c.UpdateItem(ctx, &dynamodb.UpdateItemInput{
-			TableName: table, Key: testKey(), ReturnValues: types.ReturnValueUpdatedNew, UpdateExpression: aws.String("SET #0 = :0"),
-			ExpressionAttributeNames: map[string]string{"#0": "c"}, ExpressionAttributeValues: map[string]types.AttributeValue{":0": &types.AttributeValueMemberN{Value: "700"}},
-		})
+	calls["UpdateItem of a counter"] = func(ctx context.Context, c Items) error {
+		w := schema.NewUpdate(schema.KeyOf(testKey()))
+		w.Set("c", schema.NumberAttribute(700))
+		w.Answer = schema.AnswerUpdated
+		_, err := c.Write(ctx, w)
 		return err
 	}
-	calls["Query"] = func(ctx context.Context, c Client) error {
+	calls["Query"] = func(ctx context.Context, c Items) error {
 		_, err := c.Query(ctx, &dynamodb.QueryInput{
 			TableName: table, KeyConditionExpression: aws.String("#pk = :pk AND begins_with(#sk, :sk)"), ExpressionAttributeNames: map[string]string{"#pk": "PK", "#sk": "SK"},
 			ExpressionAttributeValues: map[string]types.AttributeValue{":pk": testKey()["PK"], ":sk": testKey()["SK"]},
@@ -107,8 +107,8 @@ func TestRepliesOfOtherCalls(t *testing.T) {
 		g := answering(t, tt.status, http.Header{"Content-Type": {"application/x-amz-json-1.0"}, "X-Amzn-Requestid": {"1"}}, tt.body)
 		var log bytes.Buffer
 		g.cfg.Logger = slog.New(slog.NewTextHandler(&log, nil))
-		for range outageFailures {
-			err := Translate(itemCalls()[tt.op](t.Context(), g))
+		for _, of := range append(slices.Repeat([]Items{g}, outageFailures), g.items) { // with a guard, and without
+			err := Translate(itemCalls()[tt.op](t.Context(), of))
 			if tt.want == nil && err != nil {
 				t.Errorf("%s answered with %s: %v", tt.op, tt.body, err)
 			} else if tt.want != nil {
@@ -130,7 +130,7 @@ func TestRepliesOfOtherCalls(t *testing.T) {
 func TestTheLogOfWrongReplies(t *testing.T) {
 	var log bytes.Buffer
 	logger, now := slog.New(slog.NewTextHandler(&log, nil)), time.Unix(0, 0)
-	err := checkKey("GetItem", testKey(), map[string]types.AttributeValue{"PK": &types.AttributeValueMemberS{Value: "x"}})
+	err := checkKey("GetItem", schema.KeyOf(testKey()), map[string]types.AttributeValue{"PK": &types.AttributeValueMemberS{Value: "x"}})
 	var w wrongReplies
 	for range 3 {
 		w.saw(t.Context(), logger, err, now)
@@ -149,15 +149,13 @@ func TestTheLogOfWrongReplies(t *testing.T) {
 // A client that answers without the item has seen itself that the reply is that to the call. With the item the reply is
 // checked as any other.
 func TestReplyWithoutTheItem(t *testing.T) {
-	in := &dynamodb.UpdateItemInput{
-		Key: testKey(), UpdateExpression: aws.String("SET #a=:a"), ReturnValues: ChangesSince(7),
-		ExpressionAttributeNames:  map[string]string{"#a": "a"},
-		ExpressionAttributeValues: map[string]types.AttributeValue{":a": &types.AttributeValueMemberN{Value: "1"}},
-	}
+	w := schema.NewUpdate(schema.KeyOf(testKey()))
+	w.Set("a", schema.NumberAttribute(1))
+	w.Known = 7
 	whole := testKey()
 	whole["a"] = &types.AttributeValueMemberN{Value: "1"}
 	other := testKey()
-	other[attrPK] = &types.AttributeValueMemberS{Value: "other"}
+	other[schema.AttrPK] = &types.AttributeValueMemberS{Value: "other"}
 	for _, c := range []struct {
 		name string
 		got  item
@@ -169,12 +167,12 @@ func TestReplyWithoutTheItem(t *testing.T) {
 		{"another item", other, errOther},
 		{"what was set alone", item{"a": whole["a"]}, errOther},
 	} {
-		if err := CheckReply(in, &dynamodb.UpdateItemOutput{Attributes: c.got}, nil); !errors.Is(err, c.want) {
+		if err := CheckReply(w, c.got, nil); !errors.Is(err, c.want) {
 			t.Errorf("%s: %v, want %v", c.name, err, c.want)
 		}
 	}
-	in.ReturnValues = types.ReturnValueAllNew
-	if err := CheckReply(in, &dynamodb.UpdateItemOutput{}, nil); !errors.Is(err, errIncomplete) {
+	w.Known = 0
+	if err := CheckReply(w, item(nil), nil); !errors.Is(err, errIncomplete) {
 		t.Errorf("a reply without the item that was asked for: %v, want %v", err, errIncomplete)
 	}
 }

@@ -181,7 +181,7 @@ func IsLocalEndpoint(endpoint string) bool {
 	return !strings.Contains(host, ".") || strings.HasSuffix(host, ".localhost") || host == "host.docker.internal"
 }
 
-// replyChecker fails calls by [CheckReply], for programs that have no [Guard].
+// replyChecker fails calls by [CheckReply], for programs that have no [Guard]. Items of [ItemsOf] check writes.
 type replyChecker struct{}
 
 // ID implements middleware.InitializeMiddleware.

@@ -16,6 +16,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 	"github.com/aws/smithy-go"
 
+	"github.com/ratelimit/ratelimit/pkg/internal/fleet/schema"
 	"github.com/ratelimit/ratelimit/pkg/limiter"
 	"github.com/ratelimit/ratelimit/test/kit/dynamofake"
 )
@@ -372,11 +373,11 @@ func fakeGuard(t *testing.T, plan dynamofake.Plan) (*Guard, *dynamofake.DB) {
 		t.Fatal(err)
 	}
 	db.SetPlan(plan)
-	return NewGuard(db, GuardConfig{Now: time.Now, Loop: Goroutines{}}), db
+	return NewGuard(ItemsOf(db, "test"), GuardConfig{Now: time.Now, Loop: Goroutines{}}), db
 }
 
-func putOne(ctx context.Context, c Client) error {
-	_, err := c.PutItem(ctx, &dynamodb.PutItemInput{TableName: aws.String("test"), Item: map[string]types.AttributeValue{"PK": &types.AttributeValueMemberS{Value: "p"}}})
+func putOne(ctx context.Context, to Items) error {
+	_, err := to.Write(ctx, schema.NewPut(map[string]types.AttributeValue{"PK": &types.AttributeValueMemberS{Value: "p"}}))
 	return err
 }
 
@@ -492,7 +493,7 @@ func TestAnOutageOfAPart(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g, db := fakeGuard(t, func(dynamofake.Call) dynamofake.Fault { return dynamofake.Fault{Kind: dynamofake.ServerError} })
 		part, one := 1, true
-		g = NewGuard(g.client, GuardConfig{Now: time.Now, Loop: Goroutines{}, Parts: 2, Part: func(any) (int, bool) { return part, one }})
+		g = NewGuard(g.items, GuardConfig{Now: time.Now, Loop: Goroutines{}, Parts: 2, Part: func(any) (int, bool) { return part, one }})
 		for range outageFailures {
 			_ = putOne(t.Context(), g) // fails as planned
 		}

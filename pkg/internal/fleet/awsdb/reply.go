@@ -7,6 +7,8 @@ import (
 
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+
+	"github.com/ratelimit/ratelimit/pkg/internal/fleet/schema"
 )
 
 // strangerError says that an answer without an id and a checksum is not DynamoDB's.
@@ -45,20 +47,9 @@ func CheckReply(in, out any, err error) error {
 	}
 	switch in := in.(type) {
 	case *dynamodb.GetItemInput:
-		return checkKey("GetItem", in.Key, out.(*dynamodb.GetItemOutput).Item)
-	case *dynamodb.UpdateItemInput:
-		got := out.(*dynamodb.UpdateItemOutput).Attributes
-		if len(got) == 0 && asksForItem(in.ReturnValues) {
-			if _, known := SerialOf(in.ReturnValues); known {
-				return nil
-			}
-			return incomplete("UpdateItem", "Attributes")
-		}
-		return checkUpdate(in, got)
-	case *dynamodb.PutItemInput:
-		return checkNoItem("PutItem", in.Item, out.(*dynamodb.PutItemOutput).Attributes)
-	case *dynamodb.DeleteItemInput:
-		return checkNoItem("DeleteItem", in.Key, out.(*dynamodb.DeleteItemOutput).Attributes)
+		return checkKey("GetItem", schema.KeyOf(in.Key), out.(*dynamodb.GetItemOutput).Item)
+	case *schema.ItemWrite:
+		return checkWrite(in, out.(item))
 	case *dynamodb.BatchGetItemInput:
 		return checkBatch(in, out.(*dynamodb.BatchGetItemOutput))
 	case *dynamodb.BatchWriteItemInput:
@@ -81,34 +72,21 @@ func CheckReply(in, out any, err error) error {
 	return nil
 }
 
-// asksForItem reports whether an update asks for attributes that it leaves.
-func asksForItem(v types.ReturnValue) bool {
-	_, changes := SerialOf(v)
-	return changes || v == types.ReturnValueAllNew || v == types.ReturnValueUpdatedNew
-}
-
 // checkRefusal returns the error of a call, or that its refusal proves nothing: it shows another
 // item, or none where a put of a new item asks for the one in the way.
 func checkRefusal(in any, err error) error {
 	if canceled, ok := errors.AsType[*types.TransactionCanceledException](err); ok {
-		if in, ok := in.(*dynamodb.TransactWriteItemsInput); ok {
-			return cmp.Or(checkReasons(in, canceled.CancellationReasons), err)
+		if writes, ok := in.([]*schema.ItemWrite); ok {
+			return cmp.Or(checkReasons(writes, canceled.CancellationReasons), err)
 		}
 	}
 	found, refused := ConditionItem(err)
-	if !refused {
+	w, ok := in.(*schema.ItemWrite)
+	if !refused || !ok {
 		return err
 	}
-	switch in := in.(type) {
-	case *dynamodb.PutItemInput:
-		if len(found) == 0 && in.ReturnValuesOnConditionCheckFailure == types.ReturnValuesOnConditionCheckFailureAllOld {
-			return incomplete("PutItem", "the item that is in the way")
-		}
-		return cmp.Or(checkKey("PutItem", in.Item, found), err)
-	case *dynamodb.UpdateItemInput:
-		return cmp.Or(checkKey("UpdateItem", in.Key, found), err)
-	case *dynamodb.DeleteItemInput:
-		return cmp.Or(checkKey("DeleteItem", in.Key, found), err)
+	if len(found) == 0 && w.Kind == schema.Put && w.Shows {
+		return incomplete(opOf(w), "the item that is in the way")
 	}
-	return err
+	return cmp.Or(checkKey(opOf(w), w.Key, found), err)
 }

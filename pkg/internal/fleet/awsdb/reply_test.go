@@ -17,6 +17,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
+	"github.com/ratelimit/ratelimit/pkg/internal/fleet/schema"
 	"github.com/ratelimit/ratelimit/pkg/limiter"
 )
 
@@ -34,7 +35,7 @@ func answering(t *testing.T, status int, header http.Header, body string) *Guard
 	if err != nil {
 		t.Fatalf("NewClient: %v", err)
 	}
-	return NewGuard(client, GuardConfig{Now: time.Now, Loop: Goroutines{}})
+	return NewGuard(ItemsOf(client, "t"), GuardConfig{Now: time.Now, Loop: Goroutines{}})
 }
 
 // testKey is the key of an item.
@@ -46,47 +47,39 @@ func testKey() map[string]types.AttributeValue {
 }
 
 // everyCall makes each call that the store makes, as the store makes it.
-func everyCall() map[string]func(context.Context, Client) error {
+func everyCall() map[string]func(context.Context, Items) error {
 	table, k := aws.String("t"), testKey()
-	return map[string]func(context.Context, Client) error{
-		"UpdateItem": func(ctx context.Context, c Client) error {
-			_, err := c.UpdateItem(ctx, &dynamodb.UpdateItemInput{TableName: table, Key: k, ReturnValues: types.ReturnValueAllNew})
+	return map[string]func(context.Context, Items) error{
+		"UpdateItem": func(ctx context.Context, c Items) error {
+			_, err := c.Write(ctx, schema.NewUpdate(schema.KeyOf(k)))
 			return err
 		},
-		"BatchGetItem": func(ctx context.Context, c Client) error {
+		"BatchGetItem": func(ctx context.Context, c Items) error {
 			_, err := c.BatchGetItem(ctx, &dynamodb.BatchGetItemInput{RequestItems: map[string]types.KeysAndAttributes{"t": {Keys: []map[string]types.AttributeValue{k}}}})
 			return err
 		},
-		"BatchWriteItem": func(ctx context.Context, c Client) error {
+		"BatchWriteItem": func(ctx context.Context, c Items) error {
 			_, err := c.BatchWriteItem(ctx, &dynamodb.BatchWriteItemInput{RequestItems: map[string][]types.WriteRequest{"t": {{DeleteRequest: &types.DeleteRequest{Key: k}}}}})
 			return err
 		},
-		"Query": func(ctx context.Context, c Client) error {
+		"Query": func(ctx context.Context, c Items) error {
 			_, err := c.Query(ctx, &dynamodb.QueryInput{TableName: table})
 			return err
 		},
-		"DescribeTable": func(ctx context.Context, c Client) error {
+		"DescribeTable": func(ctx context.Context, c Items) error {
 			_, err := c.DescribeTable(ctx, &dynamodb.DescribeTableInput{TableName: table})
 			return err
 		},
-		"CreateTable": func(ctx context.Context, c Client) error {
-			_, err := c.CreateTable(ctx, &dynamodb.CreateTableInput{TableName: table})
+		"PutItem": func(ctx context.Context, c Items) error {
+			_, err := c.Write(ctx, schema.PutNew(k))
 			return err
 		},
-		"PutItem": func(ctx context.Context, c Client) error {
-			_, err := c.PutItem(ctx, &dynamodb.PutItemInput{
-				TableName: table, Item: k, ConditionExpression: aws.String("attribute_not_exists(PK)"),
-				ReturnValuesOnConditionCheckFailure: types.ReturnValuesOnConditionCheckFailureAllOld,
-			})
-			return err
-		},
-		"GetItem": func(ctx context.Context, c Client) error {
+		"GetItem": func(ctx context.Context, c Items) error {
 			_, err := c.GetItem(ctx, &dynamodb.GetItemInput{TableName: table, Key: k})
 			return err
 		},
-		"TransactWriteItems": func(ctx context.Context, c Client) error {
-			_, err := c.TransactWriteItems(ctx, &dynamodb.TransactWriteItemsInput{TransactItems: []types.TransactWriteItem{{Put: &types.Put{TableName: table, Item: k}}}})
-			return err
+		"TransactWriteItems": func(ctx context.Context, c Items) error {
+			return c.Transact(ctx, "", []*schema.ItemWrite{schema.NewPut(k)})
 		},
 	}
 }
@@ -232,7 +225,7 @@ func TestNoCredentials(t *testing.T) {
 			Region: "local", BaseEndpoint: aws.String("http://127.0.0.1:1"), Retryer: aws.NopRetryer{},
 			Credentials: markedCredentials{noCredentials{&types.ResourceNotFoundException{ErrorCodeOverride: &code}}},
 		})
-		cause := putOne(t.Context(), client)
+		cause := putOne(t.Context(), ItemsOf(client, "test"))
 		err := Translate(cause)
 		wantKinds(t, code, err, limiter.ErrUnavailable)
 		if _, ok := errors.AsType[*credentialsError](err); !ok {
@@ -263,11 +256,19 @@ func TestStrangersDoNotSetTheClock(t *testing.T) {
 		if err != nil {
 			t.Fatalf("NewClient: %v", err)
 		}
-		if err := putOne(t.Context(), client); err == nil {
+		if err := putOne(t.Context(), ItemsOf(client, "test")); err == nil {
 			t.Error("an answer of 403 was taken for a reply")
 		}
 		if got := clock.State().Observed; got != test.observed {
 			t.Errorf("with the id %q the clock gets the date: %t, want %t", test.id, got, test.observed)
 		}
 	}
+}
+
+// A client checks the reply to the creation of a table by itself.
+func TestReplyToCreateTable(t *testing.T) {
+	t.Parallel()
+	g := answering(t, http.StatusOK, http.Header{"Content-Type": {"application/x-amz-json-1.0"}, "X-Amzn-Requestid": {"1"}}, `{}`)
+	_, err := g.items.(*dynamoItems).CreateTable(t.Context(), &dynamodb.CreateTableInput{TableName: aws.String("t")})
+	wantKinds(t, "CreateTable", Translate(err), limiter.ErrUncertain)
 }

@@ -86,7 +86,7 @@ func (w *Watch) read(ctx context.Context, snapshots map[schema.Key]aggregator.Sn
 	if len(snapshots) == 0 {
 		return nil, nil
 	}
-	items, err := readAll(ctx, w.cfg.Client, w.cfg.Table, slices.Collect(maps.Keys(snapshots)), awsdb.TranslateRead)
+	items, err := readAll(ctx, w.cfg.Items, w.cfg.Table, slices.Collect(maps.Keys(snapshots)), awsdb.TranslateRead)
 	if err != nil {
 		return nil, fmt.Errorf("snapshots of usage: %w", err)
 	}
@@ -101,14 +101,14 @@ func (w *Watch) read(ctx context.Context, snapshots map[schema.Key]aggregator.Sn
 }
 
 // readAll reads items by one call: all of those that are there.
-func readAll(ctx context.Context, client awsdb.Client, table string, keys []schema.Key, translate func(error) error) ([]map[string]types.AttributeValue, error) {
+func readAll(ctx context.Context, from awsdb.Items, table string, keys []schema.Key, translate func(error) error) ([]map[string]types.AttributeValue, error) {
 	asked := types.KeysAndAttributes{Keys: make([]map[string]types.AttributeValue, len(keys))}
 	for i, k := range keys {
 		asked.Keys[i] = k.Attributes()
 	}
 	ctx, stop := context.WithTimeout(ctx, callTimeout)
 	defer stop()
-	out, err := client.BatchGetItem(ctx, &dynamodb.BatchGetItemInput{RequestItems: map[string]types.KeysAndAttributes{table: asked}})
+	out, err := from.BatchGetItem(ctx, &dynamodb.BatchGetItemInput{RequestItems: map[string]types.KeysAndAttributes{table: asked}})
 	if err != nil {
 		return nil, translate(err)
 	}

@@ -18,7 +18,7 @@ const callTimeout = 10 * time.Second
 // Notes are the marks of told thresholds in the snapshots of a table. They have the names and the stored
 // limits, too, by which a budget is found. It is safe for concurrent use. Create it with [NewNotes].
 type Notes struct {
-	client awsdb.Client
+	items  awsdb.Items
 	table  string
 	now    func() time.Time
 	stored storedCache
@@ -31,8 +31,8 @@ type Notes struct {
 var _ aggregator.Notes = (*Notes)(nil)
 
 // NewNotes returns the notes of a table.
-func NewNotes(client awsdb.Client, table string, now func() time.Time) *Notes {
-	return &Notes{client: client, table: table, now: now}
+func NewNotes(items awsdb.Items, table string, now func() time.Time) *Notes {
+	return &Notes{items: items, table: table, now: now}
 }
 
 // Note implements aggregator.Notes by one conditional write.
@@ -40,7 +40,7 @@ func (n *Notes) Note(ctx context.Context, of *aggregator.Snapshot, marks []aggre
 	ctx, stop := context.WithTimeout(ctx, callTimeout)
 	defer stop()
 	ns, usage := of.Bucket.Namespace, schema.UsageOf{Entity: of.Bucket.Entity, Resource: of.Bucket.Resource, Window: of.Window, Start: of.Start}
-	out, err := n.client.UpdateItem(ctx, schema.NoteTold(n.table, ns, &usage, marks, by))
+	image, err := n.items.Write(ctx, schema.NoteTold(ns, &usage, marks, by))
 	if item, refused := awsdb.ConditionItem(err); refused {
 		if len(item) == 0 { // it has expired, or was purged
 			return false, aggregator.Standing{}, nil
@@ -51,7 +51,7 @@ func (n *Notes) Note(ctx context.Context, of *aggregator.Snapshot, marks []aggre
 	if err != nil {
 		return false, now, fmt.Errorf("%s: %w", usage.Key(ns), awsdb.TranslatePatient(err))
 	}
-	now, err = schema.ParseStanding(n.table, out.Attributes)
+	now, err = schema.ParseStanding(n.table, image)
 	return true, now, err
 }
 
@@ -92,7 +92,7 @@ func (n *Notes) namespaces(ctx context.Context) (map[string]string, error) {
 	names := make(map[string]string)
 	for in := schema.QueryNamespaces(n.table); ; {
 		ctx, stop := context.WithTimeout(ctx, callTimeout)
-		out, err := n.client.Query(ctx, in)
+		out, err := n.items.Query(ctx, in)
 		stop()
 		if err != nil {
 			return nil, fmt.Errorf("namespaces of table %s: %w", n.table, awsdb.TranslatePatient(err))

@@ -70,7 +70,7 @@ func (w *Watch) claim(ctx context.Context) (mine bool, err error) {
 	}
 	ctx, stop := context.WithTimeout(ctx, callTimeout)
 	defer stop()
-	_, err = w.cfg.Client.UpdateItem(ctx, schema.ClaimRound(w.cfg.Table, now, before))
+	_, err = w.cfg.Items.Write(ctx, schema.ClaimRound(now, before))
 	item, refused := awsdb.ConditionItem(err)
 	if err != nil && !refused {
 		return false, fmt.Errorf("a round over usage: %w", awsdb.Translate(err))
@@ -144,7 +144,7 @@ func (w *Watch) comparePages(ctx context.Context, q *dynamodb.QueryInput) error 
 func (w *Watch) page(ctx context.Context, q *dynamodb.QueryInput) (keys []schema.Key, err error) {
 	ctx, stop := context.WithTimeout(ctx, callTimeout)
 	defer stop()
-	out, err := w.cfg.Client.Query(ctx, q)
+	out, err := w.cfg.Items.Query(ctx, q)
 	if err != nil {
 		return nil, fmt.Errorf("snapshots of usage: %w", awsdb.TranslateRead(err))
 	}

@@ -61,7 +61,7 @@ func (n *Notes) remember(ctx context.Context, buckets []aggregator.Bucket) error
 
 // readStored reads the limits that are stored under some keys.
 func (n *Notes) readStored(ctx context.Context, keys []schema.Key) (map[schema.Key]limiter.StoredBudgetLimits, error) {
-	items, err := readAll(ctx, n.client, n.table, keys, awsdb.TranslatePatient)
+	items, err := readAll(ctx, n.items, n.table, keys, awsdb.TranslatePatient)
 	if err != nil {
 		return nil, fmt.Errorf("stored limits of %s: %w", keys[0], err)
 	}

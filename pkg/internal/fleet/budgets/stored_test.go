@@ -12,6 +12,7 @@ import (
 
 	"github.com/ratelimit/ratelimit/pkg/aggregator"
 	"github.com/ratelimit/ratelimit/pkg/dynamo"
+	"github.com/ratelimit/ratelimit/pkg/internal/fleet/awsdb"
 	"github.com/ratelimit/ratelimit/pkg/internal/fleet/budgets"
 	"github.com/ratelimit/ratelimit/pkg/internal/fleet/schema"
 	"github.com/ratelimit/ratelimit/pkg/limiter"
@@ -35,7 +36,7 @@ func newShelf(t *testing.T) *shelf {
 	if err := dynamo.CreateTable(t.Context(), s.db, "buckets"); err != nil {
 		t.Fatal(err)
 	}
-	s.notes = budgets.NewNotes(s.db, "buckets", func() time.Time { return s.now })
+	s.notes = budgets.NewNotes(awsdb.ItemsOf(s.db, "buckets"), "buckets", func() time.Time { return s.now })
 	return s
 }
 

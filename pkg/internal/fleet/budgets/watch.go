@@ -29,9 +29,9 @@ const (
 	maxTold = 10_000
 )
 
-// Config configures a watch. Client, Table and Now must be set.
+// Config configures a watch. Items, Table and Now must be set.
 type Config struct {
-	Client awsdb.Client
+	Items  awsdb.Items
 	Table  string
 	Now    func() time.Time // the wall clock
 	Logger *slog.Logger     // nil = none
@@ -60,7 +60,7 @@ func NewWatch(cfg Config) (*Watch, error) {
 		cfg.Logger = slog.New(slog.DiscardHandler)
 	}
 	told, err := lru.New[string, struct{}](maxTold)
-	return &Watch{cfg: cfg, notes: NewNotes(cfg.Client, cfg.Table, cfg.Now), told: told}, err
+	return &Watch{cfg: cfg, notes: NewNotes(cfg.Items, cfg.Table, cfg.Now), told: told}, err
 }
 
 // Changed notes the snapshot of an hour that a write has changed, or may have. The longer windows have

@@ -16,6 +16,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/ratelimit/ratelimit/pkg/dynamo"
+	"github.com/ratelimit/ratelimit/pkg/internal/fleet/awsdb"
 	"github.com/ratelimit/ratelimit/pkg/internal/fleet/budgets"
 	"github.com/ratelimit/ratelimit/pkg/internal/fleet/schema"
 	"github.com/ratelimit/ratelimit/pkg/limiter"
@@ -62,7 +63,7 @@ func newLedger(t *testing.T) *ledger {
 // watch starts the watch of a process.
 func (l *ledger) watch() *budgets.Watch {
 	l.Helper()
-	w, err := budgets.NewWatch(budgets.Config{Client: l.db, Table: "buckets", Now: time.Now, Logger: slog.New(slog.NewTextHandler(&l.log, nil))})
+	w, err := budgets.NewWatch(budgets.Config{Items: awsdb.ItemsOf(l.db, "buckets"), Table: "buckets", Now: time.Now, Logger: slog.New(slog.NewTextHandler(&l.log, nil))})
 	if err != nil {
 		l.Fatal(err)
 	}
@@ -93,13 +94,13 @@ func (l *ledger) use(entity string) schema.Key {
 		l.Fatalf("%s has no usage", k)
 	}
 	for _, w := range limiter.UsageWindows() {
-		e := schema.NewExpression()
+		e := schema.NewUpdate(snapshots.Key(w))
 		for name, v := range snapshots.Item(w, time.Hour) {
 			e.Set(name, v)
 		}
 		e.Add(schema.AttrEvents, 1)
 		e.Add(schema.UsedAttr("l"), 8*limiter.Milli)
-		if _, err := l.db.UpdateItem(l.Context(), e.Input("buckets", snapshots.Key(w))); err != nil {
+		if _, err := awsdb.ItemsOf(l.db, "buckets").Write(l.Context(), e); err != nil {
 			l.Fatal(err)
 		}
 	}

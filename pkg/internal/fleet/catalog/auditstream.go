@@ -35,7 +35,7 @@ const (
 
 // AuditStreamConfig configures an AuditStream. All but Held must be set.
 type AuditStreamConfig struct {
-	Client    awsdb.Client
+	Items     awsdb.Items
 	Table     string
 	ID        func() string    // of the table as it is now: one that was lost and made again has another
 	Now       func() time.Time // the clock of the events
@@ -71,8 +71,8 @@ var (
 func NewAuditStream(cfg AuditStreamConfig) *AuditStream {
 	cfg.Held = cmp.Or(cfg.Held, limiter.MaxPage)
 	return &AuditStream{
-		Progress: NewProgress(cfg.Client, cfg.Table, cfg.Now), leases: NewStreamLeases(cfg.Client, cfg.Table, 0, cfg.Now),
-		table: table{client: cfg.Client, name: cfg.Table, loop: awsdb.Goroutines{}}, cfg: cfg,
+		Progress: NewProgress(cfg.Items, cfg.Table, cfg.Now), leases: NewStreamLeases(cfg.Items, cfg.Table, 0, cfg.Now),
+		table: table{items: cfg.Items, name: cfg.Table, loop: awsdb.Goroutines{}}, cfg: cfg,
 	}
 }
 

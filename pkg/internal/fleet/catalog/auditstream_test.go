@@ -49,7 +49,7 @@ func spaceID(i int) string { return fmt.Sprintf("AbCdEfGhI%02d", i) }
 
 func (h *history) put(item attributes) {
 	h.t.Helper()
-	if _, err := h.client.PutItem(context.Background(), schema.PutNew(h.table, item)); err != nil {
+	if _, err := awsdb.ItemsOf(h.client, h.table).Write(context.Background(), schema.PutNew(item)); err != nil {
 		h.t.Fatalf("PutItem: %v", err)
 	}
 }
@@ -65,7 +65,7 @@ func (h *history) event(space int, at time.Time, generation uint64) {
 // stream returns a new stream that reads at a time.
 func (h *history) stream(now time.Time, held int) *AuditStream {
 	return NewAuditStream(AuditStreamConfig{
-		Client: h.client, Table: h.table, ID: func() string { return "id" }, Now: func() time.Time { return now }, Retention: 24 * time.Hour, Held: held,
+		Items: awsdb.ItemsOf(h.client, h.table), Table: h.table, ID: func() string { return "id" }, Now: func() time.Time { return now }, Retention: 24 * time.Hour, Held: held,
 	})
 }
 

@@ -149,7 +149,7 @@ func (b *Buckets) Made(ctx context.Context, k schema.Key, now time.Time) (booked
 // check is called before, while this process makes no other change of the namespace, and its
 // error is returned. Where conditions of writes do not hold nothing is applied, and refused
 // says of which.
-func (b *Buckets) Commit(ctx context.Context, namespace string, event limiter.AuditEvent, writes []types.TransactWriteItem, check func(ctx context.Context) error) (refused []bool, err error) {
+func (b *Buckets) Commit(ctx context.Context, namespace string, event limiter.AuditEvent, writes []*schema.ItemWrite, check func(ctx context.Context) error) (refused []bool, err error) {
 	err = b.catalog.change(ctx, namespace, func(ctx context.Context, _ *space, _ uint64) (edit, error) {
 		return edit{writes: writes, refs: []limiter.Ref{}, event: event}, check(ctx)
 	})

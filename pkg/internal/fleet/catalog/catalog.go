@@ -18,9 +18,9 @@ const maxFreeReads = 3
 // end within 5.6 s more, for their holder and for all others.
 const DefaultPurgeWait = 12 * time.Second
 
-// Config configures a catalog. Client and Table must be set.
+// Config configures a catalog. Items and Table must be set.
 type Config struct {
-	Client awsdb.Client
+	Items  awsdb.Items
 	Table  string
 	Logger *slog.Logger // nil = none
 
@@ -76,7 +76,7 @@ func New(cfg Config) *Catalog {
 	}
 	ctx, stop := context.WithCancel(context.Background())
 	c := &Catalog{auditRetention: cfg.AuditRetention, purgeWait: cfg.PurgeWait, namespaces: namespaces{
-		table: table{client: cfg.Client, name: cfg.Table, loop: cfg.Loop},
+		table: table{items: cfg.Items, name: cfg.Table, loop: cfg.Loop},
 		now:   cfg.Now, log: cfg.Logger, opening: make(map[string]*opening), stop: stop, base: cfg.Generation,
 	}}
 	c.work.Go(func() { c.watch(ctx, cfg.Ticks) })

@@ -157,7 +157,7 @@ func TestControl(t *testing.T) {
 func newCatalogOnly(t *testing.T, client awsdb.Client) catalogOnly {
 	t.Helper()
 	c := newTestCatalog(t, client)
-	return catalogOnly{embedded.New(embedded.Config{}), c, NewSettlements(SettlementsConfig{Client: c.table.client, Table: c.table.name, NamespaceID: c.NamespaceID}), new(sync.Mutex)}
+	return catalogOnly{embedded.New(embedded.Config{}), c, NewSettlements(SettlementsConfig{Items: c.table.items, Table: c.table.name, NamespaceID: c.NamespaceID}), new(sync.Mutex)}
 }
 
 // newTestCatalog returns a catalog on a table of its own.
@@ -173,7 +173,7 @@ func newTestCatalog(t *testing.T, client awsdb.Client) *Catalog {
 // openTestCatalog returns another replica's catalog on a table. It reads changes when the test says so.
 func openTestCatalog(t *testing.T, client awsdb.Client, table string) *Catalog {
 	t.Helper()
-	return openCatalog(t, Config{Client: client, Table: table, PurgeWait: -1, Ticks: make(chan time.Time)})
+	return openCatalog(t, Config{Items: awsdb.ItemsOf(client, table), Table: table, PurgeWait: -1, Ticks: make(chan time.Time)})
 }
 
 func openCatalog(t *testing.T, cfg Config) *Catalog {

@@ -2,13 +2,8 @@ package catalog
 
 import (
 	"context"
-	"crypto/rand"
 	"fmt"
 	"slices"
-
-	"github.com/aws/aws-sdk-go-v2/aws"
-	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
-	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
 	"github.com/ratelimit/ratelimit/pkg/internal/fleet/awsdb"
 	"github.com/ratelimit/ratelimit/pkg/internal/fleet/schema"
@@ -17,8 +12,8 @@ import (
 
 // edit is the content of a change at a generation.
 type edit struct {
-	writes []types.TransactWriteItem // at most 96
-	refs   []limiter.Ref             // the records that it changes; nil = any
+	writes []*schema.ItemWrite // at most 96
+	refs   []limiter.Ref       // the records that it changes; nil = any
 	event  limiter.AuditEvent
 }
 
@@ -67,17 +62,17 @@ func (c *Catalog) change(ctx context.Context, namespace string, prepare func(ctx
 // firstWrite is the place of the first write of an edit in its transaction.
 const firstWrite = 3
 
-// transaction returns the request that applies an edit, if the counter is base.
-func (c *Catalog) transaction(sp *space, base uint64, e edit) *dynamodb.TransactWriteItemsInput {
+// transaction returns the writes that apply an edit, if the counter is base.
+func (c *Catalog) transaction(sp *space, base uint64, e edit) []*schema.ItemWrite {
 	now := c.now()
 	e.event.Generation, e.event.Time, e.event.ID = base+1, now, limiter.AuditID(now, base+1)
-	all := slices.Concat([]types.TransactWriteItem{
-		schema.RaiseCounter(c.table.name, sp.id, base),
-		putItem(c.table.name, schema.ChangeItem(sp.id, base+1, now, e.refs)),
-		schema.TellCounter(c.table.name, sp.id, base+1),
+	all := slices.Concat([]*schema.ItemWrite{
+		schema.RaiseCounter(sp.id, base),
+		schema.NewPut(schema.ChangeItem(sp.id, base+1, now, e.refs)),
+		schema.TellCounter(sp.id, base+1),
 	}, e.writes)
 	if e.event.Action != "" {
-		all = append(all, putItem(c.table.name, schema.AuditItem(sp.id, &e.event, c.auditRetention)))
+		all = append(all, schema.NewPut(schema.AuditItem(sp.id, &e.event, c.auditRetention)))
 	}
-	return &dynamodb.TransactWriteItemsInput{TransactItems: all, ClientRequestToken: aws.String(rand.Text())}
+	return all
 }

@@ -2,23 +2,25 @@ package catalog
 
 import (
 	"context"
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"time"
 
-	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
 	"github.com/ratelimit/ratelimit/pkg/internal/fleet/awsdb"
+	"github.com/ratelimit/ratelimit/pkg/internal/fleet/schema"
 	"github.com/ratelimit/ratelimit/pkg/limiter"
 )
 
 // commit sends a transaction until its outcome is known, as long as the context
-// allows. Its token makes DynamoDB apply it once, however often it is sent.
-func (t *table) commit(ctx context.Context, in *dynamodb.TransactWriteItemsInput) error {
+// allows. Its token makes the server apply it once, however often it is sent.
+func (t *table) commit(ctx context.Context, writes []*schema.ItemWrite) error {
+	token := rand.Text()
 	doubtful := false
 	for try := 1; ; try++ {
-		_, err := t.client.TransactWriteItems(ctx, in)
+		err := t.items.Transact(ctx, token, writes)
 		of := awsdb.Translate(err)
 		if err == nil || !awsdb.MayPass(of) { // such as limiter.ErrClosed
 			return err
@@ -41,10 +43,10 @@ func (t *table) commit(ctx context.Context, in *dynamodb.TransactWriteItemsInput
 // that the item was made, or the item that it found. The put is sent again until its outcome is known,
 // as long as the context allows. A put whose reply was lost finds its own item. Each message may take
 // attempt.
-func (t *table) claim(ctx context.Context, in *dynamodb.PutItemInput, attempt time.Duration) (made bool, found map[string]types.AttributeValue, err error) {
+func (t *table) claim(ctx context.Context, put *schema.ItemWrite, attempt time.Duration) (made bool, found map[string]types.AttributeValue, err error) {
 	inDoubt := false
 	for try := 1; ; try++ {
-		err := t.putOnce(ctx, in, attempt)
+		err := t.putOnce(ctx, put, attempt)
 		if found, refused := awsdb.ConditionItem(err); err == nil || refused {
 			return err == nil, found, nil
 		}
@@ -61,9 +63,9 @@ func (t *table) claim(ctx context.Context, in *dynamodb.PutItemInput, attempt ti
 	}
 }
 
-func (t *table) putOnce(ctx context.Context, in *dynamodb.PutItemInput, attempt time.Duration) error {
+func (t *table) putOnce(ctx context.Context, put *schema.ItemWrite, attempt time.Duration) error {
 	ctx, cancel := t.loop.Within(ctx, attempt)
 	defer cancel()
-	_, err := t.client.PutItem(ctx, in)
+	_, err := t.items.Write(ctx, put)
 	return err
 }

@@ -112,7 +112,7 @@ func CheckTable(ctx context.Context, client awsdb.Client, table string) error {
 	if err := checkDescription(out.Table); err != nil {
 		return fmt.Errorf("table %s: %w", table, err)
 	}
-	return checkVersion(ctx, client, table)
+	return checkVersion(ctx, awsdb.ItemsOf(client, table), table)
 }
 
 // checkDescription compares a table with TableInput.

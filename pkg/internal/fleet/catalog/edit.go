@@ -7,8 +7,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
-
 	"github.com/ratelimit/ratelimit/pkg/internal/fleet/schema"
 	"github.com/ratelimit/ratelimit/pkg/limiter"
 )
@@ -100,7 +98,7 @@ func (c editor) prepare(ctx context.Context, sp *space, now time.Time, e limiter
 		out, done.Limits, err = c.deletion(ctx, sp, e.Ref.Entity, after, generation)
 		done.Changed = done.Changed || done.Limits > 0
 	case after.Entity == nil:
-		out = edit{writes: []types.TransactWriteItem{c.putBare(sp, e.Ref, after, generation)}, refs: []limiter.Ref{e.Ref}, event: limiter.AuditEvent{Subject: e.Ref, Detail: after.Detail()}}
+		out = edit{writes: []*schema.ItemWrite{c.putBare(sp, e.Ref, after, generation)}, refs: []limiter.Ref{e.Ref}, event: limiter.AuditEvent{Subject: e.Ref, Detail: after.Detail()}}
 	default:
 		out, done.After, err = c.entityEdit(ctx, sp, now, before.Entity, after, generation)
 	}
@@ -129,7 +127,7 @@ func (c editor) entityEdit(ctx context.Context, sp *space, now time.Time, old *l
 	r.Entity = &e
 	ref := limiter.EntityRef(e.ID)
 	return edit{
-		writes: []types.TransactWriteItem{putEntity(c.table.name, sp.id, r, read)},
+		writes: []*schema.ItemWrite{putEntity(sp.id, r, read)},
 		refs:   []limiter.Ref{ref},
 		event:  limiter.AuditEvent{Action: limiter.ActionPutEntity, Subject: ref, Detail: r.Detail()},
 	}, r, nil
@@ -145,7 +143,7 @@ func (c editor) limitsEdit(sp *space, ref limiter.Ref, r limiter.Record, generat
 	if r.Empty() {
 		item = schema.Tombstone(sp.id, schema.KeyOfRef(sp.id, ref), ref.Kind, generation, c.now().Add(schema.ChangeTTL))
 	}
-	e.writes = []types.TransactWriteItem{putItem(c.table.name, item)}
+	e.writes = []*schema.ItemWrite{schema.NewPut(item)}
 	return e
 }
 

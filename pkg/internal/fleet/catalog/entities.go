@@ -4,9 +4,6 @@ import (
 	"context"
 	"fmt"
 
-	"github.com/aws/aws-sdk-go-v2/aws"
-	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
-
 	"github.com/ratelimit/ratelimit/pkg/internal/fleet/schema"
 	"github.com/ratelimit/ratelimit/pkg/limiter"
 )
@@ -54,7 +51,7 @@ func (c editor) deletion(ctx context.Context, sp *space, id string, left limiter
 		if err != nil {
 			return edit{}, 0, err
 		}
-		e.writes = append(e.writes, putItem(c.table.name, schema.Tombstone(sp.id, k, limiter.RefEntityLimits, generation, expires)))
+		e.writes = append(e.writes, schema.NewPut(schema.Tombstone(sp.id, k, limiter.RefEntityLimits, generation, expires)))
 		r := schema.NewReader(c.table.name, k, item)
 		e.refs = append(e.refs, limiter.EntityLimitsRef(id, r.Text(schema.AttrResource)))
 		known = known && r.Fault == nil
@@ -72,11 +69,11 @@ func (c editor) deletion(ctx context.Context, sp *space, id string, left limiter
 }
 
 // putBare puts the record of an entity that is not stored: whether it is disabled.
-func (c editor) putBare(sp *space, ref limiter.Ref, r limiter.Record, generation uint64) types.TransactWriteItem {
+func (c editor) putBare(sp *space, ref limiter.Ref, r limiter.Record, generation uint64) *schema.ItemWrite {
 	if r.Disabled {
-		return putItem(c.table.name, schema.DisabledItem(sp.id, ref.Entity, r, generation))
+		return schema.NewPut(schema.DisabledItem(sp.id, ref.Entity, r, generation))
 	}
-	return putItem(c.table.name, schema.Tombstone(sp.id, schema.KeyOfRef(sp.id, ref), ref.Kind, generation, c.now().Add(schema.ChangeTTL)))
+	return schema.NewPut(schema.Tombstone(sp.id, schema.KeyOfRef(sp.id, ref), ref.Kind, generation, c.now().Add(schema.ChangeTTL)))
 }
 
 // editor makes the changes of records.
@@ -90,16 +87,13 @@ var errAnotherPurge = fmt.Errorf("%w: another purge of the namespace has ended, 
 
 // putEntity puts an entity over the version that was read. The change's own
 // condition implies this one, among programs that make changes as this one does.
-func putEntity(table, ns string, r limiter.Record, read uint64) types.TransactWriteItem {
-	put := &types.Put{
-		TableName: &table, Item: schema.EntityItem(ns, r),
-		ConditionExpression:      aws.String("attribute_not_exists(#created)"),
-		ExpressionAttributeNames: map[string]string{"#created": schema.AttrCreatedAt},
+func putEntity(ns string, r limiter.Record, read uint64) *schema.ItemWrite {
+	put := schema.NewPut(schema.EntityItem(ns, r))
+	if read == 0 {
+		put.RequireAbsent(schema.AttrCreatedAt)
+		return put
 	}
-	if read != 0 {
-		put.ConditionExpression = aws.String("#version = :version AND attribute_not_exists(#deleted)")
-		put.ExpressionAttributeNames = map[string]string{"#version": schema.AttrEntityVersion, "#deleted": schema.AttrDeleted}
-		put.ExpressionAttributeValues = map[string]types.AttributeValue{":version": schema.NumberAttribute(read)}
-	}
-	return types.TransactWriteItem{Put: put}
+	put.Require(schema.AttrEntityVersion, "=", schema.NumberAttribute(read))
+	put.RequireAbsent(schema.AttrDeleted)
+	return put
 }

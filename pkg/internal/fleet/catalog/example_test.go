@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 
+	"github.com/ratelimit/ratelimit/pkg/internal/fleet/awsdb"
 	"github.com/ratelimit/ratelimit/pkg/internal/fleet/catalog"
 	"github.com/ratelimit/ratelimit/pkg/limiter"
 	"github.com/ratelimit/ratelimit/test/kit/dynamofake"
@@ -22,8 +23,8 @@ func Example() {
 		fmt.Println(err)
 		return
 	}
-	writer := catalog.New(catalog.Config{Client: client, Table: "ratelimit"})
-	reader := catalog.New(catalog.Config{Client: client, Table: "ratelimit"})
+	writer := catalog.New(catalog.Config{Items: awsdb.ItemsOf(client, "ratelimit"), Table: "ratelimit"})
+	reader := catalog.New(catalog.Config{Items: awsdb.ItemsOf(client, "ratelimit"), Table: "ratelimit"})
 	ref := limiter.ResourceLimitsRef("gpt-4")
 	fmt.Println(writer.PutLimits(ctx, "default", ref, limiter.Record{Limits: limits}))
 

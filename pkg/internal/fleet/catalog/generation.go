@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 
-	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
 	"github.com/ratelimit/ratelimit/pkg/internal/fleet/awsdb"
@@ -39,7 +38,7 @@ func (n *namespaces) raise(ctx context.Context, spaces ...*space) error {
 }
 
 func (n *namespaces) raiseOne(ctx context.Context, sp *space) error {
-	raised, err := n.table.count(ctx, schema.RaiseConfiguration(n.table.name, sp.id))
+	raised, err := n.table.count(ctx, schema.RaiseConfiguration(sp.id))
 	if err != nil {
 		return err
 	}
@@ -56,11 +55,11 @@ func (n *namespaces) raiseOne(ctx context.Context, sp *space) error {
 
 // count makes an update that raises a counter, and returns the attribute as it is then. One of unknown
 // outcome is made again, which does no harm.
-func (t *table) count(ctx context.Context, in *dynamodb.UpdateItemInput) (map[string]types.AttributeValue, error) {
+func (t *table) count(ctx context.Context, w *schema.ItemWrite) (map[string]types.AttributeValue, error) {
 	for try := 1; ; try++ {
-		out, err := t.client.UpdateItem(ctx, in)
+		image, err := t.items.Write(ctx, w)
 		if err == nil {
-			return out.Attributes, nil
+			return image, nil
 		}
 		if err = awsdb.Translate(err); !awsdb.MayPass(err) || awsdb.IsRefused(err) || awsdb.Pause(ctx, t.loop, try) != nil {
 			return nil, err

@@ -192,7 +192,7 @@ func (t *table) page(ctx context.Context, q *dynamodb.QueryInput, from map[strin
 		}
 	}
 	for try := 0; ; {
-		out, err := t.client.Query(ctx, &in)
+		out, err := t.items.Query(ctx, &in)
 		if err != nil {
 			if err = awsdb.TranslateRead(err); !awsdb.RetryRead(ctx, t.loop, &try, err) {
 				return nil, nil, fmt.Errorf("query of table %s: %w", *q.TableName, err)

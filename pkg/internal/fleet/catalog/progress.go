@@ -5,8 +5,6 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
-
 	"github.com/ratelimit/ratelimit/pkg/aggregator"
 	"github.com/ratelimit/ratelimit/pkg/internal/fleet/awsdb"
 	"github.com/ratelimit/ratelimit/pkg/internal/fleet/schema"
@@ -23,8 +21,8 @@ type Progress struct {
 }
 
 // NewProgress returns the reports in a table, by the wall clock. It makes no call.
-func NewProgress(client awsdb.Client, name string, now func() time.Time) *Progress {
-	return &Progress{table: table{client: client, name: name, loop: awsdb.Goroutines{}}, now: now}
+func NewProgress(items awsdb.Items, name string, now func() time.Time) *Progress {
+	return &Progress{table: table{items: items, name: name, loop: awsdb.Goroutines{}}, now: now}
 }
 
 // Report implements aggregator.Reports by one write without a condition, of one write unit.
@@ -32,7 +30,7 @@ func (r *Progress) Report(ctx context.Context, p *aggregator.Progress) error {
 	if err := p.Check(); err != nil {
 		return err
 	}
-	if _, err := r.table.client.PutItem(ctx, schema.PutProgress(r.table.name, p, r.now())); err != nil {
+	if _, err := r.table.items.Write(ctx, schema.PutProgress(p, r.now())); err != nil {
 		return fmt.Errorf("writing the report of an aggregator to table %s: %w", r.table.name, awsdb.Translate(err))
 	}
 	return nil
@@ -60,10 +58,10 @@ func (r *Progress) Aggregators(ctx context.Context) ([]aggregator.Progress, erro
 			break
 		}
 	}
-	var expired []*dynamodb.DeleteItemInput
+	var expired []*schema.ItemWrite
 	for i := range all {
 		if i != newest && all[i].Age >= limiter.ReportAge && len(expired) < maxSwept {
-			expired = append(expired, schema.DeleteProgress(r.table.name, all[i].ID, times[i]))
+			expired = append(expired, schema.DeleteProgress(all[i].ID, times[i]))
 		}
 	}
 	r.table.sweep(ctx, expired)

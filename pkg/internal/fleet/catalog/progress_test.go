@@ -36,7 +36,7 @@ func eachServer(t *testing.T, test func(t *testing.T, client awsdb.Client, table
 func TestProgress(t *testing.T) {
 	eachServer(t, func(t *testing.T, client awsdb.Client, table string) {
 		now := time.Now().Truncate(time.Millisecond)
-		p := NewProgress(client, table, func() time.Time { return now })
+		p := NewProgress(awsdb.ItemsOf(client, table), table, func() time.Time { return now })
 		first := aggregator.Progress{ID: "a", Shards: 3, Behind: 90 * time.Second}
 		want := []aggregator.Progress{
 			{ID: "a", Shards: 1, Behind: 0, Problem: "no permission", Age: 2 * time.Second},
@@ -53,10 +53,10 @@ func TestProgress(t *testing.T) {
 		if err := p.Report(t.Context(), &aggregator.Progress{ID: "A"}); !errors.Is(err, limiter.ErrInvalid) {
 			t.Errorf("an id in upper case: %v", err)
 		}
-		bad := schema.PutProgress(table, &first, now)
+		bad := schema.PutProgress(&first, now)
 		bad.Item["behind"] = avS("long")
 		bad.Item["SK"] = avS("#AGGREGATOR#bad")
-		if _, err := client.PutItem(t.Context(), bad); err != nil {
+		if _, err := awsdb.ItemsOf(client, table).Write(t.Context(), bad); err != nil {
 			t.Fatal(err)
 		}
 		wantProgress(t, p, want) // an item that is no report is left out
@@ -78,7 +78,7 @@ func TestProgressOfFormerProcesses(t *testing.T) {
 	eachServer(t, func(t *testing.T, client awsdb.Client, table string) {
 		began := time.Now().Truncate(time.Millisecond)
 		now := began
-		p := NewProgress(client, table, func() time.Time { return now })
+		p := NewProgress(awsdb.ItemsOf(client, table), table, func() time.Time { return now })
 		for i, id := range []string{"d", "b", "c", "a"} {
 			now = began.Add(time.Duration(i) * time.Minute)
 			if err := p.Report(t.Context(), &aggregator.Progress{ID: id}); err != nil {
@@ -100,7 +100,8 @@ func TestProgressOfFormerProcesses(t *testing.T) {
 		if err != nil || len(out.Items) != 1 || out.Items[0]["ttl"] == nil {
 			t.Errorf("items %+v, %v; want one that expires", out, err)
 		}
-		none := NewProgress(client, table+"-none", time.Now)
+		missing := table + "-none"
+		none := NewProgress(awsdb.ItemsOf(client, missing), missing, time.Now)
 		if _, err := none.Aggregators(t.Context()); !errors.Is(err, limiter.ErrUnavailable) {
 			t.Errorf("reports of a table that is not there: %v", err)
 		}

@@ -2,14 +2,9 @@ package catalog
 
 import (
 	"context"
-	"crypto/rand"
 	"fmt"
 	"iter"
 	"time"
-
-	"github.com/aws/aws-sdk-go-v2/aws"
-	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
-	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
 	"github.com/ratelimit/ratelimit/pkg/internal/fleet/awsdb"
 	"github.com/ratelimit/ratelimit/pkg/internal/fleet/schema"
@@ -158,11 +153,11 @@ func (p *purge) delete(ctx context.Context, keys []schema.Key) error {
 	if err := awsdb.ContextError(ctx); err != nil {
 		return err
 	}
-	writes := []types.TransactWriteItem{schema.StillPurging(p.table.name, p.ns, p.generation)}
+	writes := []*schema.ItemWrite{schema.StillPurging(p.ns, p.generation)}
 	for _, k := range keys {
-		writes = append(writes, types.TransactWriteItem{Delete: &types.Delete{TableName: &p.table.name, Key: k.Attributes()}})
+		writes = append(writes, schema.NewDelete(k))
 	}
-	err := p.table.commit(ctx, &dynamodb.TransactWriteItemsInput{TransactItems: writes, ClientRequestToken: aws.String(rand.Text())})
+	err := p.table.commit(ctx, writes)
 	if code, _ := awsdb.ReasonAt(err, 0); code == awsdb.ConditionFailed {
 		return errAnotherPurge
 	}

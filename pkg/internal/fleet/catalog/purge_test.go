@@ -15,6 +15,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/ratelimit/ratelimit/pkg/internal/fleet/awsdb"
 	"github.com/ratelimit/ratelimit/pkg/internal/fleet/schema"
 	"github.com/ratelimit/ratelimit/pkg/limiter"
 	"github.com/ratelimit/ratelimit/test/kit/dynamofake"
@@ -129,7 +130,7 @@ func TestPurgeWaits(t *testing.T) {
 		if err := CreateTable(t.Context(), db, "buckets"); err != nil {
 			t.Fatal(err)
 		}
-		c := New(Config{Client: db, Table: "buckets"})
+		c := New(Config{Items: awsdb.ItemsOf(db, "buckets"), Table: "buckets"})
 		defer func() {
 			if err := c.Close(context.WithoutCancel(t.Context())); err != nil {
 				t.Error(err)

@@ -161,7 +161,7 @@ func TestAccessPatterns(t *testing.T) {
 			t.Fatalf("PutItem: %v", err)
 		}
 	}
-	reader := &table{client: client, name: name, loop: awsdb.Goroutines{}}
+	reader := &table{items: awsdb.ItemsOf(client, name), name: name, loop: awsdb.Goroutines{}}
 	for _, test := range accessPatterns(name) {
 		t.Run(test.name, func(t *testing.T) {
 			if got := aws.ToString(test.query.IndexName); got != test.index {

@@ -42,7 +42,7 @@ func (t *table) lookup(ctx context.Context, name string) (schema.Namespace, erro
 	var out *dynamodb.GetItemOutput
 	var err error
 	for try := 0; ; {
-		out, err = t.client.GetItem(ctx, &dynamodb.GetItemInput{TableName: &t.name, Key: schema.NamespaceKey(name).Attributes(), ConsistentRead: aws.Bool(true)})
+		out, err = t.items.GetItem(ctx, &dynamodb.GetItemInput{TableName: &t.name, Key: schema.NamespaceKey(name).Attributes(), ConsistentRead: aws.Bool(true)})
 		if err == nil {
 			break
 		}
@@ -61,10 +61,10 @@ func (t *table) lookup(ctx context.Context, name string) (schema.Namespace, erro
 func (t *table) register(ctx context.Context, name string, now time.Time) (schema.Namespace, error) {
 	for try := 0; ; {
 		ns := schema.Namespace{Name: name, ID: newNamespaceID()}
-		_, err := t.client.TransactWriteItems(ctx, &dynamodb.TransactWriteItemsInput{TransactItems: []types.TransactWriteItem{
-			schema.TransactPutNew(t.name, schema.NamespaceItem(schema.NamespaceKey(name), ns, now)),
-			schema.TransactPutNew(t.name, schema.NamespaceItem(schema.NamespaceIDKey(ns.ID), ns, now)),
-		}})
+		err := t.items.Transact(ctx, "", []*schema.ItemWrite{
+			schema.PutNew(schema.NamespaceItem(schema.NamespaceKey(name), ns, now)),
+			schema.PutNew(schema.NamespaceItem(schema.NamespaceIDKey(ns.ID), ns, now)),
+		})
 		if err == nil {
 			return ns, nil
 		}
@@ -92,8 +92,8 @@ func namespaceOf(table string, item map[string]types.AttributeValue) (schema.Nam
 }
 
 // NamespaceID returns the id of a namespace of a table, which it registers if it is new.
-func NamespaceID(ctx context.Context, client awsdb.Client, name, namespace string, now time.Time) (string, error) {
-	t := table{client: client, name: name, loop: awsdb.Goroutines{}}
+func NamespaceID(ctx context.Context, items awsdb.Items, name, namespace string, now time.Time) (string, error) {
+	t := table{items: items, name: name, loop: awsdb.Goroutines{}}
 	ns, err := t.resolve(ctx, namespace, now)
 	return ns.ID, err
 }

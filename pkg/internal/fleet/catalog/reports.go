@@ -5,8 +5,6 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
-
 	"github.com/ratelimit/ratelimit/pkg/internal/fleet/awsdb"
 	"github.com/ratelimit/ratelimit/pkg/internal/fleet/schema"
 	"github.com/ratelimit/ratelimit/pkg/limiter"
@@ -23,8 +21,8 @@ type Reports struct {
 }
 
 // NewReports returns the reports in a table, by the wall clock. It makes no call.
-func NewReports(client awsdb.Client, name string, now func() time.Time) *Reports {
-	return &Reports{table: table{client: client, name: name, loop: awsdb.Goroutines{}}, now: now}
+func NewReports(items awsdb.Items, name string, now func() time.Time) *Reports {
+	return &Reports{table: table{items: items, name: name, loop: awsdb.Goroutines{}}, now: now}
 }
 
 // WriteReport implements limiter.Reports by one write without a condition.
@@ -32,7 +30,7 @@ func (r *Reports) WriteReport(ctx context.Context, replica string, body []byte) 
 	if err := limiter.CheckReport(replica, body); err != nil {
 		return err
 	}
-	if _, err := r.table.client.PutItem(ctx, schema.PutReport(r.table.name, replica, body, r.now())); err != nil {
+	if _, err := r.table.items.Write(ctx, schema.PutReport(replica, body, r.now())); err != nil {
 		return fmt.Errorf("writing the report of a replica to table %s: %w", r.table.name, awsdb.Translate(err))
 	}
 	return nil
@@ -41,7 +39,7 @@ func (r *Reports) WriteReport(ctx context.Context, replica string, body []byte) 
 // ReadReports implements limiter.Reports by one query. An item that is no report is left out.
 func (r *Reports) ReadReports(ctx context.Context) ([]limiter.Report, error) {
 	var all []limiter.Report
-	var expired []*dynamodb.DeleteItemInput
+	var expired []*schema.ItemWrite
 	now := r.now().Truncate(time.Millisecond)
 	for item, err := range r.table.scan(ctx, schema.QueryReports(r.table.name)) {
 		if err != nil {
@@ -54,7 +52,7 @@ func (r *Reports) ReadReports(ctx context.Context) ([]limiter.Report, error) {
 		case report.Age < limiter.ReportAge:
 			all = append(all, report)
 		case len(expired) < maxSwept:
-			expired = append(expired, schema.DeleteReport(r.table.name, report.Replica, written))
+			expired = append(expired, schema.DeleteReport(report.Replica, written))
 		}
 		if len(all) == limiter.MaxReports {
 			break
@@ -66,9 +64,9 @@ func (r *Reports) ReadReports(ctx context.Context) ([]limiter.Report, error) {
 
 // sweep deletes reports that have expired. After an error the next read tries again. A role that may not delete costs
 // the reads of these items.
-func (t *table) sweep(ctx context.Context, expired []*dynamodb.DeleteItemInput) {
-	for _, in := range expired {
-		if _, err := t.client.DeleteItem(ctx, in); err != nil {
+func (t *table) sweep(ctx context.Context, expired []*schema.ItemWrite) {
+	for _, w := range expired {
+		if _, err := t.items.Write(ctx, w); err != nil {
 			return
 		}
 	}

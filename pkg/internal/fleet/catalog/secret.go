@@ -49,7 +49,7 @@ func (s *Settlements) secret(ctx context.Context, k schema.Key, candidate []byte
 	}
 	bound := []byte(k.String())
 	item := schema.SecretItem(k, aead.Seal(nil, nil, candidate, bound), s.cfg.Now()) // #nosec G407 -- the cipher draws its nonce
-	put := schema.PutNew(s.cfg.Table, item)
+	put := schema.PutNew(item)
 	for range secretTries {
 		made, found, err := s.table.claim(ctx, put, ChangeTimeout)
 		if err != nil {
@@ -66,7 +66,7 @@ func (s *Settlements) secret(ctx context.Context, k schema.Key, candidate []byte
 		if err == nil {
 			return secret, nil
 		}
-		put = schema.ReplaceSecret(s.cfg.Table, item, sealed)
+		put = schema.ReplaceSecret(item, sealed)
 	}
 	return nil, fmt.Errorf("%w: other processes replace it", limiter.ErrUnavailable)
 }
@@ -92,7 +92,7 @@ func (t *table) sealing(ctx context.Context, k schema.Key) (cipher.AEAD, error) 
 // time of creation, and is no secret.
 func (t *table) id(ctx context.Context) (string, error) {
 	for try := 0; ; {
-		out, err := t.client.DescribeTable(ctx, &dynamodb.DescribeTableInput{TableName: &t.name})
+		out, err := t.items.DescribeTable(ctx, &dynamodb.DescribeTableInput{TableName: &t.name})
 		if err == nil {
 			d := out.Table
 			if id := aws.ToString(d.TableId); id != "" {

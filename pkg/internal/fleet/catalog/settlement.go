@@ -10,12 +10,12 @@ import (
 	"github.com/ratelimit/ratelimit/pkg/limiter"
 )
 
-// SettlementsConfig configures settlements. Client, Table and NamespaceID must be set.
+// SettlementsConfig configures settlements. Items, Table and NamespaceID must be set.
 type SettlementsConfig struct {
-	Client awsdb.Client
-	Table  string
-	Loop   awsdb.Loop       // by which they wait; nil = awsdb.Goroutines
-	Now    func() time.Time // the wall clock; nil = time.Now
+	Items awsdb.Items
+	Table string
+	Loop  awsdb.Loop       // by which they wait; nil = awsdb.Goroutines
+	Now   func() time.Time // the wall clock; nil = time.Now
 	// Attempt is how long one message of a settlement may take; 0 = ChangeTimeout.
 	Attempt time.Duration
 	// NamespaceID returns the id of a namespace, as that of a [Catalog] does.
@@ -40,7 +40,7 @@ func NewSettlements(cfg SettlementsConfig) *Settlements {
 	if cfg.Attempt <= 0 {
 		cfg.Attempt = ChangeTimeout
 	}
-	return &Settlements{cfg: cfg, table: table{client: cfg.Client, name: cfg.Table, loop: cfg.Loop}}
+	return &Settlements{cfg: cfg, table: table{items: cfg.Items, name: cfg.Table, loop: cfg.Loop}}
 }
 
 // Settle implements limiter.Settlements by one conditional write. It is sent again while
@@ -61,7 +61,7 @@ func (s *Settlements) Settle(ctx context.Context, now time.Time, m limiter.Mark)
 		return false, err
 	}
 	k := schema.MarkKey(ns, m.ID)
-	made, found, err := s.table.claim(ctx, schema.PutNew(s.cfg.Table, schema.MarkItem(k, m)), s.cfg.Attempt)
+	made, found, err := s.table.claim(ctx, schema.PutNew(schema.MarkItem(k, m)), s.cfg.Attempt)
 	if err != nil {
 		return false, fmt.Errorf("settling a reservation, item %v of table %s: %w", k, s.cfg.Table, err)
 	}

@@ -16,16 +16,16 @@ const streamTimeout = 10 * time.Second
 // StreamLeases has the leases of the shards of streams in a table. A stream has a label. It holds nothing that is to be
 // closed, and is safe for concurrent use.
 type StreamLeases struct {
-	client awsdb.Client
-	table  string
-	age    time.Duration
-	now    func() time.Time
+	items awsdb.Items
+	table string
+	age   time.Duration
+	now   func() time.Time
 }
 
 // NewStreamLeases returns the leases in a table. One that is not written any more stays for age; 0 = for good. It makes
 // no call.
-func NewStreamLeases(client awsdb.Client, table string, age time.Duration, now func() time.Time) *StreamLeases {
-	return &StreamLeases{client, table, age, now}
+func NewStreamLeases(items awsdb.Items, table string, age time.Duration, now func() time.Time) *StreamLeases {
+	return &StreamLeases{items, table, age, now}
 }
 
 // List returns all leases of a stream, as aggregator.Leases does.
@@ -34,7 +34,7 @@ func (l *StreamLeases) List(ctx context.Context, label string) ([]aggregator.Lea
 	var all []aggregator.Lease
 	for {
 		ctx, stop := context.WithTimeout(ctx, streamTimeout)
-		out, err := l.client.Query(ctx, in)
+		out, err := l.items.Query(ctx, in)
 		stop()
 		if err != nil {
 			return nil, fmt.Errorf("leases in table %s: %w", l.table, awsdb.TranslateRead(err))
@@ -57,7 +57,7 @@ func (l *StreamLeases) Write(ctx context.Context, label string, before, after *a
 	if l.age > 0 {
 		expires = l.now().Add(l.age)
 	}
-	_, err := l.client.PutItem(ctx, schema.PutStreamLease(l.table, label, before, after, expires))
+	_, err := l.items.Write(ctx, schema.PutStreamLease(label, before, after, expires))
 	if _, refused := awsdb.ConditionItem(err); refused {
 		return fmt.Errorf("shard %s: %w", after.Shard, aggregator.ErrConflict)
 	}

@@ -23,9 +23,9 @@ const (
 // table is the table of a store, as the catalog reads and writes it: requests that are
 // throttled, or done in part, are sent again.
 type table struct {
-	client awsdb.Client
-	name   string
-	loop   awsdb.Loop // by which it waits between tries
+	items awsdb.Items
+	name  string
+	loop  awsdb.Loop // by which it waits between tries
 }
 
 // read reads the items of different keys, each with strong consistency. One that does not
@@ -39,7 +39,7 @@ func (t *table) read(ctx context.Context, keys []schema.Key) (map[schema.Key]map
 			pending[i] = k.Attributes()
 		}
 		for try := 0; len(pending) > 0; {
-			out, err := t.client.BatchGetItem(ctx, &dynamodb.BatchGetItemInput{RequestItems: map[string]types.KeysAndAttributes{
+			out, err := t.items.BatchGetItem(ctx, &dynamodb.BatchGetItemInput{RequestItems: map[string]types.KeysAndAttributes{
 				t.name: {Keys: pending, ConsistentRead: aws.Bool(true)},
 			}})
 			if err != nil {
@@ -72,7 +72,7 @@ func (t *table) delete(ctx context.Context, keys []schema.Key) error {
 			pending[i] = types.WriteRequest{DeleteRequest: &types.DeleteRequest{Key: k.Attributes()}}
 		}
 		for try := 0; len(pending) > 0; {
-			out, err := t.client.BatchWriteItem(ctx, &dynamodb.BatchWriteItemInput{RequestItems: map[string][]types.WriteRequest{t.name: pending}})
+			out, err := t.items.BatchWriteItem(ctx, &dynamodb.BatchWriteItemInput{RequestItems: map[string][]types.WriteRequest{t.name: pending}})
 			if err != nil {
 				if err = awsdb.Translate(err); !awsdb.RetryRead(ctx, t.loop, &try, err) {
 					return fmt.Errorf("deleting %d items of table %s: %w", len(pending), t.name, err)
@@ -136,7 +136,7 @@ func (t *table) scan(ctx context.Context, q *dynamodb.QueryInput) iter.Seq2[map[
 	return func(yield func(map[string]types.AttributeValue, error) bool) {
 		page := *q
 		for try := 0; ; {
-			out, err := t.client.Query(ctx, &page)
+			out, err := t.items.Query(ctx, &page)
 			if err != nil {
 				if err = awsdb.TranslateRead(err); !awsdb.RetryRead(ctx, t.loop, &try, err) {
 					yield(nil, fmt.Errorf("query of table %s: %w", *q.TableName, err))
@@ -155,8 +155,4 @@ func (t *table) scan(ctx context.Context, q *dynamodb.QueryInput) iter.Seq2[map[
 			page.ExclusiveStartKey, try = out.LastEvaluatedKey, 0
 		}
 	}
-}
-
-func putItem(table string, item map[string]types.AttributeValue) types.TransactWriteItem {
-	return types.TransactWriteItem{Put: &types.Put{TableName: &table, Item: item}}
 }

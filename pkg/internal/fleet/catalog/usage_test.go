@@ -54,7 +54,7 @@ func withUsage(t *testing.T, client awsdb.Client) storetest.UsageStore {
 				Snapshot: aggregator.Snapshot{Bucket: of, Window: w, Start: w.Start(at)},
 				Names:    names, Used: amounts, Events: 1, Shard: "s", First: position, Last: position,
 			})
-			if _, err := client.UpdateItem(t.Context(), change.Input(c.table.name)); err != nil {
+			if _, err := c.table.items.Write(t.Context(), change.Write()); err != nil {
 				t.Fatal(err)
 			}
 		}

@@ -21,14 +21,14 @@ const SchemaVersion = 1
 
 // checkVersion refuses a table of another version than the program's. In a table without a version
 // it puts the program's.
-func checkVersion(ctx context.Context, client awsdb.Client, table string) error {
-	out, err := client.GetItem(ctx, &dynamodb.GetItemInput{TableName: &table, Key: schema.VersionKey().Attributes(), ConsistentRead: aws.Bool(true)})
+func checkVersion(ctx context.Context, items awsdb.Items, table string) error {
+	out, err := items.GetItem(ctx, &dynamodb.GetItemInput{TableName: &table, Key: schema.VersionKey().Attributes(), ConsistentRead: aws.Bool(true)})
 	if err != nil {
 		return tableError(table, "dynamodb:GetItem", err)
 	}
 	stored := out.Item
 	if stored == nil {
-		if stored, err = putVersion(ctx, client, table); err != nil {
+		if stored, err = putVersion(ctx, items); err != nil {
 			return tableError(table, "dynamodb:PutItem", err)
 		}
 	}
@@ -41,9 +41,9 @@ func checkVersion(ctx context.Context, client awsdb.Client, table string) error 
 
 // putVersion puts the program's version unless there is one, and returns the record that is there
 // then.
-func putVersion(ctx context.Context, client awsdb.Client, table string) (map[string]types.AttributeValue, error) {
+func putVersion(ctx context.Context, items awsdb.Items) (map[string]types.AttributeValue, error) {
 	record := schema.VersionItem(SchemaVersion)
-	_, err := client.PutItem(ctx, schema.PutNew(table, record))
+	_, err := items.Write(ctx, schema.PutNew(record))
 	if stored, exists := awsdb.ConditionItem(err); exists {
 		return stored, nil
 	}

@@ -12,6 +12,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/ratelimit/ratelimit/pkg/internal/fleet/awsdb"
 	"github.com/ratelimit/ratelimit/pkg/internal/fleet/schema"
 	"github.com/ratelimit/ratelimit/pkg/limiter"
 	"github.com/ratelimit/ratelimit/test/kit/dynamofake"
@@ -177,7 +178,7 @@ func TestWatcher(t *testing.T) {
 	a := newTestCatalog(t, db)
 	ticks := make(chan time.Time)
 	var log bytes.Buffer
-	b := New(Config{Client: db, Table: a.table.name, Ticks: ticks, Logger: slog.New(slog.NewTextHandler(&log, nil))})
+	b := New(Config{Items: awsdb.ItemsOf(db, a.table.name), Table: a.table.name, Ticks: ticks, Logger: slog.New(slog.NewTextHandler(&log, nil))})
 	toB := listen(b)
 	read(t, b)
 	tick := func() { // the second is taken when the first poll has ended
@@ -212,7 +213,7 @@ func TestWatcher(t *testing.T) {
 func TestToldByDynamoDB(t *testing.T) {
 	client := dynamotest.Start(t).Client(t)
 	a := newTestCatalog(t, client)
-	b := openCatalog(t, Config{Client: client, Table: a.table.name})
+	b := openCatalog(t, Config{Items: awsdb.ItemsOf(client, a.table.name), Table: a.table.name})
 	got := make(chan limiter.Change, 1)
 	b.Subscribe(func(ch limiter.Change) { got <- ch })
 	read(t, b)

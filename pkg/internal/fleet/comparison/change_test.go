@@ -377,7 +377,7 @@ func (c *change) soon() time.Duration {
 // time. The admissions since and the present balance are subtracted.
 func (c *change) lacks(forced time.Time) int64 {
 	c.t.Helper()
-	s, err := dynamo.New(dynamo.Config{Client: c.db, Table: tableName})
+	s, err := dynamo.New(c.db, dynamo.Config{Table: tableName})
 	if err != nil {
 		c.t.Fatal(err)
 	}

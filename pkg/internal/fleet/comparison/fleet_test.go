@@ -133,7 +133,7 @@ func (f *fleet) useLimiters(t *testing.T, sc *scenario, mode string) {
 		units = 1 << 40
 	}
 	for _, n := range f.networks {
-		s, err := dynamo.New(dynamo.Config{Client: n, Table: tableName, ShardUnits: units, Leases: true, Logger: sc.logger})
+		s, err := dynamo.New(n, dynamo.Config{Table: tableName, ShardUnits: units, Leases: true, Logger: sc.logger})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -8,8 +8,6 @@ import (
 	"slices"
 	"time"
 
-	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
-
 	"github.com/ratelimit/ratelimit/pkg/internal/fleet/awsdb"
 	"github.com/ratelimit/ratelimit/pkg/internal/fleet/plan"
 	"github.com/ratelimit/ratelimit/pkg/internal/fleet/schema"
@@ -138,13 +136,13 @@ func (t *adjustment) finish(ctx context.Context, changes []*plan.Adjusted) (out 
 // commit applies the changes together with the audit event and the record of the key. It
 // reports false where another change of the bucket came between.
 func (t *adjustment) commit(ctx context.Context, changes []*plan.Adjusted, out *limiter.Adjusted) (done bool, err error) {
-	writes := make([]types.TransactWriteItem, 0, len(changes)+1)
+	writes := make([]*schema.ItemWrite, 0, len(changes)+1)
 	for _, w := range changes {
-		writes = append(writes, w.Update(t.cfg.Table, t.key(w.Before().Shard.Index)))
+		writes = append(writes, w.Update(t.key(w.Before().Shard.Index)))
 	}
 	once := len(writes)
 	if t.Once != "" {
-		writes = append(writes, schema.TransactOnce(t.cfg.Table, schema.OnceKey(t.ns.ID, t.Once), t.wall(), t.OnceRecord(out.Booked)))
+		writes = append(writes, schema.PutOnce(schema.OnceKey(t.ns.ID, t.Once), t.wall(), t.OnceRecord(out.Booked)))
 	}
 	var event limiter.AuditEvent
 	if !t.Follows {

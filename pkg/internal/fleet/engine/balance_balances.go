@@ -18,10 +18,10 @@ type Observer interface {
 	Saw(ns string, of limiter.BucketKey, image *schema.Bucket, sent time.Time)
 }
 
-// BalancesConfig configures balances. Client, Table, Buckets and Engine must be set.
+// BalancesConfig configures balances. Items, Table, Buckets and Engine must be set.
 type BalancesConfig struct {
-	Client awsdb.Client // it must not retry
-	Table  string
+	Items awsdb.Items // it must not retry
+	Table string
 	// Buckets finds the items and commits changes.
 	Buckets *catalog.Buckets
 	// Engine returns the engine of the buckets. It is told which items were changed, and which have

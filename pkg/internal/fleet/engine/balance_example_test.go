@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/ratelimit/ratelimit/pkg/internal/fleet/awsdb"
 	"github.com/ratelimit/ratelimit/pkg/internal/fleet/catalog"
 	"github.com/ratelimit/ratelimit/pkg/internal/fleet/engine"
 	"github.com/ratelimit/ratelimit/pkg/limiter"
@@ -18,13 +19,13 @@ func Example() {
 		fmt.Println(err)
 		return
 	}
-	records := catalog.New(catalog.Config{Client: client, Table: "ratelimit"})
-	buckets, err := engine.New(engine.Config{Client: client, Table: "ratelimit", Namespace: records.NamespaceID})
+	records := catalog.New(catalog.Config{Items: awsdb.ItemsOf(client, "ratelimit"), Table: "ratelimit"})
+	buckets, err := engine.New(engine.Config{Items: awsdb.ItemsOf(client, "ratelimit"), Table: "ratelimit", Namespace: records.NamespaceID})
 	if err != nil {
 		fmt.Println(err)
 		return
 	}
-	operator := engine.NewBalances(engine.BalancesConfig{Client: client, Table: "ratelimit", Buckets: catalog.NewBuckets(records), Engine: func() engine.Observer { return buckets }})
+	operator := engine.NewBalances(engine.BalancesConfig{Items: awsdb.ItemsOf(client, "ratelimit"), Table: "ratelimit", Buckets: catalog.NewBuckets(records), Engine: func() engine.Observer { return buckets }})
 
 	limits, err := limiter.NewLimits(limiter.PerDay("rpd", 10))
 	if err != nil {

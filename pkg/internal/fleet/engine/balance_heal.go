@@ -6,9 +6,6 @@ import (
 	"fmt"
 	"maps"
 
-	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
-	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
-
 	"github.com/ratelimit/ratelimit/pkg/internal/fleet/awsdb"
 	"github.com/ratelimit/ratelimit/pkg/internal/fleet/lane"
 	"github.com/ratelimit/ratelimit/pkg/internal/fleet/plan"
@@ -25,7 +22,7 @@ func (b *Balances) Heal(ctx context.Context, ns string, m *lane.Memory) (healed 
 		if err != nil || write == nil {
 			return false, err
 		}
-		_, err = b.cfg.Client.TransactWriteItems(ctx, &dynamodb.TransactWriteItemsInput{TransactItems: []types.TransactWriteItem{*write}})
+		err = b.cfg.Items.Transact(ctx, "", []*schema.ItemWrite{write})
 		if err = awsdb.Translate(err); err == nil {
 			b.cfg.Engine().Changed(ns, m.Site.Bucket, m.Index)
 			return true, nil
@@ -37,7 +34,7 @@ func (b *Balances) Heal(ctx context.Context, ns string, m *lane.Memory) (healed 
 }
 
 // heal plans the write of a state that is remembered; nil = none is needed.
-func (b *Balances) heal(ctx context.Context, ns string, m *lane.Memory) (*types.TransactWriteItem, error) {
+func (b *Balances) heal(ctx context.Context, ns string, m *lane.Memory) (*schema.ItemWrite, error) {
 	now := b.time(b.cfg.Now())
 	if m.State.TTL > 0 && m.State.TTL*1000 < now || m.State.Shard.Retired {
 		return nil, nil
@@ -51,13 +48,11 @@ func (b *Balances) heal(ctx context.Context, ns string, m *lane.Memory) (*types.
 	if found == nil {
 		item := schema.NewBucketItem(ns, m.Site.Bucket, m.Index)
 		maps.Copy(item, plan.Restore(m.State).Attributes())
-		write := schema.TransactPutNew(b.cfg.Table, item)
-		return &write, nil
+		return schema.PutNew(item), nil
 	}
 	change, err := plan.Heal(found, m.State, now)
 	if err != nil || change == nil {
 		return nil, err
 	}
-	write := change.Update(b.cfg.Table, k)
-	return &write, nil
+	return change.Update(k), nil
 }

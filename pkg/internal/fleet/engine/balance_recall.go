@@ -113,11 +113,11 @@ func (t *adjustment) send(ctx context.Context, w *plan.Write, b *schema.Bucket) 
 		return nil, false
 	}
 	key, began := t.key(b.Shard.Index), t.cfg.Now()
-	out, err := t.cfg.Client.UpdateItem(ctx, w.Update(t.cfg.Table, key))
+	left, err := t.cfg.Items.Write(ctx, w.Update(key))
 	t.took = t.cfg.Now().Sub(began)
 	item, refused := awsdb.ConditionItem(err)
 	if err == nil {
-		item = out.Attributes
+		item = left
 	}
 	if len(item) == 0 {
 		return nil, refused

@@ -37,11 +37,11 @@ const (
 	_ = uint64(DefaultBudget - 2*lane.OwedWait)
 )
 
-// Config configures an engine. Client, Table and Namespace must be set.
+// Config configures an engine. Items, Table and Namespace must be set.
 type Config struct {
-	// Client is the way to the table. It must not retry. One that is no *awsdb.Guard gets one.
-	Client awsdb.Client
-	Table  string
+	// Items are those of the table. Those that are no *awsdb.Guard get one.
+	Items awsdb.Items
+	Table string
 	// Namespace returns the id of a namespace, which it registers if it is new. Its errors
 	// wrap those of limiter.Store.
 	Namespace func(ctx context.Context, name string) (id string, err error)
@@ -66,7 +66,7 @@ type Config struct {
 	// Leases lets the engine lease tokens, as the policy of each op says. Leases of other
 	// replicas are honoured either way.
 	Leases bool
-	// Brief says that Client knows [awsdb.ChangesSince]. A write that no other changed the item before is
+	// Brief says that the server knows [schema.ItemWrite.Known]. A write that no other changed the item before is
 	// then answered without the item.
 	Brief bool
 	// Crowded says that the server does one thing after the other: the number of messages under way follows
@@ -90,8 +90,8 @@ type Config struct {
 
 // withDefaults returns the configuration with its defaults filled in.
 func (c Config) withDefaults() (Config, error) {
-	if c.Client == nil || c.Table == "" || c.Namespace == nil {
-		return c, fmt.Errorf("%w: the buckets of a table need a client, the name of the table, and its namespaces", limiter.ErrInvalid)
+	if c.Items == nil || c.Table == "" || c.Namespace == nil {
+		return c, fmt.Errorf("%w: the buckets of a table need its items, its name, and its namespaces", limiter.ErrInvalid)
 	}
 	if c.Budget > maxBudget {
 		return c, fmt.Errorf("%w: the budget of a decision is %v; it must be at most %v", limiter.ErrInvalid, c.Budget, maxBudget)
@@ -161,12 +161,12 @@ func NewIdle(cfg Config) (*Engine, error) {
 	}
 	e := &Engine{cfg: cfg, sweeper: func() {}}
 	var guarded bool
-	if e.guard, guarded = cfg.Client.(*awsdb.Guard); !guarded {
-		e.guard = awsdb.NewGuard(cfg.Client, awsdb.GuardConfig{Now: cfg.Now, Loop: cfg.Loop, Observe: cfg.Observe, Logger: cfg.Logger})
+	if e.guard, guarded = cfg.Items.(*awsdb.Guard); !guarded {
+		e.guard = awsdb.NewGuard(cfg.Items, awsdb.GuardConfig{Now: cfg.Now, Loop: cfg.Loop, Observe: cfg.Observe, Logger: cfg.Logger})
 	}
 	e.prefer = int(cfg.Loop.Draw(schema.MaxShards))
 	e.lanes = lane.New(lane.Config{
-		Client: e.guard, Table: cfg.Table, Loop: cfg.Loop, Now: cfg.Now, Clock: cfg.Clock, Attempt: cfg.Attempt, Budget: cfg.Budget,
+		Items: e.guard, Table: cfg.Table, Loop: cfg.Loop, Now: cfg.Now, Clock: cfg.Clock, Attempt: cfg.Attempt, Budget: cfg.Budget,
 		MaxLanes: cfg.MaxLanes, ShardUnits: cfg.ShardUnits, Quiet: cfg.Quiet, Leases: cfg.Leases, Brief: cfg.Brief, Crowded: cfg.Crowded, Parts: cfg.Parts, Logger: cfg.Logger, Silence: e.guard.Silent, Seen: e.saw,
 	})
 	return e, nil

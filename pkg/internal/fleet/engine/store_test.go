@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/ratelimit/ratelimit/pkg/dynamo"
+	"github.com/ratelimit/ratelimit/pkg/internal/fleet/awsdb"
 	"github.com/ratelimit/ratelimit/pkg/internal/fleet/engine"
 	"github.com/ratelimit/ratelimit/pkg/limiter"
 	"github.com/ratelimit/ratelimit/test/kit/dynamofake"
@@ -32,7 +33,7 @@ func namespace(_ context.Context, name string) (string, error) {
 // otherwise.
 func newEngine(tb testing.TB, client dynamo.Client, change func(*engine.Config)) *engine.Engine {
 	tb.Helper()
-	cfg := engine.Config{Client: client, Table: "buckets", Namespace: namespace, Attempt: 20 * time.Second, Budget: time.Minute}
+	cfg := engine.Config{Items: awsdb.ItemsOf(client, "buckets"), Table: "buckets", Namespace: namespace, Attempt: 20 * time.Second, Budget: time.Minute}
 	if change != nil {
 		change(&cfg)
 	}

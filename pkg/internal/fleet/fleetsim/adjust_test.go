@@ -78,20 +78,20 @@ func (f *fleet) adjust(p *process, b *bucket) {
 // message of the simulation.
 func (p *process) balances() (of *engine.Balances, end func()) {
 	f := p.fleet
-	way := &opening{Client: f.db}
-	c := catalog.New(catalog.Config{Client: way, Table: simTable, Now: p.machine, Loop: p, Ticks: make(chan time.Time)})
+	way := &opening{Items: awsdb.ItemsOf(f.db, simTable)}
+	c := catalog.New(catalog.Config{Items: way, Table: simTable, Now: p.machine, Loop: p, Ticks: make(chan time.Time)})
 	if _, err := c.NamespaceID(context.Background(), simNamespace); err != nil {
 		f.failf("the namespace of an adjustment: %w", err)
 	}
 	from := p.engine
-	way.Client = from.Client()
+	way.Items = from.Items()
 	return engine.NewBalances(engine.BalancesConfig{
-		Client: way, Table: simTable, Buckets: catalog.NewBuckets(c), Engine: func() engine.Observer { return from }, Clock: p.clock, Loop: p, Now: p.machine,
+		Items: way, Table: simTable, Buckets: catalog.NewBuckets(c), Engine: func() engine.Observer { return from }, Clock: p.clock, Loop: p, Now: p.machine,
 	}), func() { _ = c.Close(context.Background()) }
 }
 
-// opening is a client that is another one from some moment on.
-type opening struct{ awsdb.Client }
+// opening are items that others take the place of, from some moment on.
+type opening struct{ awsdb.Items }
 
 // adjusted records the answer to an operator.
 func (f *fleet) adjusted(a *adjusting, out *limiter.Adjusted, err error) {

@@ -17,12 +17,30 @@ import (
 	"github.com/ratelimit/ratelimit/test/kit/dynamofake"
 )
 
+// items are those of the table, over the network of a process.
+type items struct {
+	awsdb.Items
+
+	process *process
+}
+
+// items returns the items that a process reads and writes.
+func (p *process) items() awsdb.Items {
+	return items{awsdb.ItemsOf(client{process: p}, simTable), p}
+}
+
+// Write implements [awsdb.Items].
+func (i items) Write(ctx context.Context, w *schema.ItemWrite) (map[string]types.AttributeValue, error) {
+	return awsdb.ItemsOf(client{process: i.process, known: w.Known}, simTable).Write(ctx, w)
+}
+
 // client is how a process sends messages to DynamoDB: each takes its time there
 // and back, and may be lost, come twice, or much later than it is waited for.
 type client struct {
 	awsdb.Client // nil: the engine uses the methods below, and no other
 
 	process *process
+	known   int64 // see [schema.ItemWrite.Known]
 }
 
 func (c client) GetItem(ctx context.Context, in *dynamodb.GetItemInput, _ ...func(*dynamodb.Options)) (*dynamodb.GetItemOutput, error) {
@@ -55,7 +73,7 @@ func (c client) UpdateItem(ctx context.Context, in *dynamodb.UpdateItemInput, _ 
 	c.process.sends(pk)
 	told, throttled, landed := false, false, false // told: the sender got the answer that it was not applied
 	out, err := sendTo(ctx, c.process, "UpdateItem", in.Key, func(ctx context.Context) (*dynamodb.UpdateItemOutput, error) {
-		out, err := f.update(ctx, in)
+		out, err := f.update(ctx, in, c.known)
 		landed = landed || err == nil
 		if err == nil && told && kind != "" { // the replica does not know the slot: it waits for the term
 			c.process.suffers(f, leaseTerm)
@@ -88,20 +106,11 @@ func (c client) UpdateItem(ctx context.Context, in *dynamodb.UpdateItemInput, _ 
 	return out, err
 }
 
-// update answers an update as a server that runs scripts.
-func (f *fleet) update(ctx context.Context, in *dynamodb.UpdateItemInput) (*dynamodb.UpdateItemOutput, error) {
-	whole := *in
-	serial, brief := awsdb.SerialOf(in.ReturnValues)
-	if brief {
-		whole.ReturnValues = types.ReturnValueAllNew
-	}
-	out, err := f.db.UpdateItem(ctx, &whole)
-	if err != nil || !brief {
+// update answers an update as a server that runs scripts. The sender knows the item of a serial number; 0 = none.
+func (f *fleet) update(ctx context.Context, in *dynamodb.UpdateItemInput, known int64) (*dynamodb.UpdateItemOutput, error) {
+	out, err := f.db.UpdateItem(ctx, in)
+	if err != nil || known == 0 {
 		return out, err
-	}
-	known, err := strconv.ParseInt(serial, 10, 64)
-	if err != nil {
-		return nil, err
 	}
 	if show(out.Attributes[schema.AttrSerial]) != strconv.FormatInt(known+1, 10) {
 		f.seen["answered with an unexpected item"]++

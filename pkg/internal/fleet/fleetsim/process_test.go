@@ -101,7 +101,7 @@ func (f *fleet) begin(at *replica) {
 	}
 	var err error
 	p.engine, err = engine.NewIdle(engine.Config{
-		Client: client{process: p}, Table: simTable, Namespace: namespaceID,
+		Items: p.items(), Table: simTable, Namespace: namespaceID,
 		ShardUnits: f.shardUnits, Quiet: f.quiet, Leases: f.on.leases, Brief: f.on.brief, Now: now, Clock: p.clock, Loop: p, Logger: slog.New(lossLog{slog.DiscardHandler, p}),
 		Observe: func(s awsdb.State) {
 			if s.Condition != awsdb.Available {

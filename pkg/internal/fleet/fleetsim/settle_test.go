@@ -46,7 +46,7 @@ func (f *fleet) settle(p *process, r *reservation) {
 	p.settles = append(p.settles, r)
 	p.Start(func() {
 		s := catalog.NewSettlements(catalog.SettlementsConfig{
-			Client: p.engine.Client(), Table: simTable, Loop: p, Now: p.machine, Attempt: 100 * time.Millisecond, NamespaceID: namespaceID,
+			Items: p.engine.Items(), Table: simTable, Loop: p, Now: p.machine, Attempt: 100 * time.Millisecond, NamespaceID: namespaceID,
 		})
 		ctx := p.newContext(p.stopped, f.now+second)
 		won, err := s.Settle(ctx, p.machine(), m)

@@ -11,7 +11,7 @@ import (
 // Config is the common configuration of the lanes of a process. All fields but Clock, Leases,
 // Brief, Crowded, Parts, Silence and Seen must be set.
 type Config struct {
-	Client     awsdb.Client // guarded by a breaker; it never retries
+	Items      awsdb.Items // guarded by a breaker; it never retries
 	Table      string
 	Loop       awsdb.Loop
 	Now        func() time.Time // the machine's clock, with both readings
@@ -22,7 +22,7 @@ type Config struct {
 	ShardUnits int64            // write units a second that one item is good for
 	Quiet      time.Duration    // how long a shard must be used little before it is merged
 	Leases     bool             // tokens may be leased
-	Brief      bool             // the client knows [awsdb.ChangesSince]
+	Brief      bool             // the server knows [schema.ItemWrite.Known]
 	Crowded    bool             // the number of messages under way follows their round trips
 	Parts      int              // of the server, see schema.Home; 0 = one
 	Logger     *slog.Logger

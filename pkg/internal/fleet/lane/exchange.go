@@ -56,18 +56,18 @@ func isAnswer(err error) bool {
 func (l *item) apply(ctx context.Context, w *plan.Write, behind bool) (reply, error) {
 	cfg := &l.host.cfg
 	if w.Creates() {
-		return l.put(ctx, w.Put(cfg.Table, schema.NewBucketItem(l.site.Namespace, l.site.Bucket, l.index)))
+		return l.put(ctx, w.Put(schema.NewBucketItem(l.site.Namespace, l.site.Bucket, l.index)))
 	}
-	in := w.Update(cfg.Table, l.key)
+	update := w.Update(l.key)
 	if cfg.Brief && !behind { // rule: a write that was planned on one under way is answered with the item
-		in.ReturnValues = awsdb.ChangesSince(w.After().Serial - 1)
+		update.Known = w.After().Serial - 1
 	}
-	out, err := cfg.Client.UpdateItem(ctx, in)
+	image, err := cfg.Items.Write(ctx, update)
 	if err != nil {
 		return l.answered(nil, err)
 	}
-	got, err := l.answered(out.Attributes, nil)
-	if cfg.Brief && out.Attributes[schema.AttrPK] == nil {
+	got, err := l.answered(image, nil)
+	if cfg.Brief && len(image) == 0 {
 		got.item, got.left = nil, w.After()
 	}
 	return got, err
@@ -76,7 +76,7 @@ func (l *item) apply(ctx context.Context, w *plan.Write, behind bool) (reply, er
 // get reads an item.
 func (l *item) get(ctx context.Context, key schema.Key) (reply, error) {
 	l.host.Counters.Reads.Add(1)
-	out, err := l.host.cfg.Client.GetItem(ctx, &dynamodb.GetItemInput{TableName: aws.String(l.host.cfg.Table), Key: key.Attributes(), ConsistentRead: aws.Bool(true)})
+	out, err := l.host.cfg.Items.GetItem(ctx, &dynamodb.GetItemInput{TableName: aws.String(l.host.cfg.Table), Key: key.Attributes(), ConsistentRead: aws.Bool(true)})
 	if err != nil {
 		return reply{}, err
 	}
@@ -84,9 +84,9 @@ func (l *item) get(ctx context.Context, key schema.Key) (reply, error) {
 }
 
 // put makes an item.
-func (l *item) put(ctx context.Context, in *dynamodb.PutItemInput) (reply, error) {
-	_, err := l.host.cfg.Client.PutItem(ctx, in)
-	return l.answered(in.Item, err)
+func (l *item) put(ctx context.Context, put *schema.ItemWrite) (reply, error) {
+	_, err := l.host.cfg.Items.Write(ctx, put)
+	return l.answered(put.Item, err)
 }
 
 // answered is the reply to a write.

@@ -50,8 +50,8 @@ func (s *lessees) grant(entity string) *Lane {
 	}
 	m, _ := l.step(*s.now, true)
 	f := leases(s.T, m)
-	in := f.write.Put("t", schema.NewBucketItem(l.site.Namespace, l.site.Bucket, 0))
-	f.conclude(reply{item: in.Item}, nil, *s.now)
+	put := f.write.Put(schema.NewBucketItem(l.site.Namespace, l.site.Bucket, 0))
+	f.conclude(reply{item: put.Item}, nil, *s.now)
 	if got := l.held.holder.State(); got != lease.Held {
 		s.Fatalf("the lease is %v, want held", got)
 	}

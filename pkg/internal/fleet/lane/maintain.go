@@ -7,8 +7,6 @@ import (
 	"slices"
 	"time"
 
-	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
-
 	"github.com/ratelimit/ratelimit/pkg/internal/fleet/awsdb"
 	"github.com/ratelimit/ratelimit/pkg/internal/fleet/plan"
 	"github.com/ratelimit/ratelimit/pkg/internal/fleet/schema"
@@ -130,7 +128,7 @@ func (l *keeper) make(now time.Time) message {
 	}
 	l.start() // requests that wait are not held up by it
 	item := schema.NewBucketItem(l.site.Namespace, l.site.Bucket, made.Shard.Index)
-	return l.sender.launch(&making{by: l, in: plan.PutMade(l.host.cfg.Table, made, item), index: made.Shard.Index, epoch: made.Shard.Epoch}, now)
+	return l.sender.launch(&making{by: l, put: plan.PutMade(made, item), index: made.Shard.Index, epoch: made.Shard.Epoch}, now)
 }
 
 // do does a task of an item that is known.
@@ -217,7 +215,7 @@ type making struct {
 	copies
 
 	by    *keeper
-	in    *dynamodb.PutItemInput
+	put   *schema.ItemWrite
 	index int   // of the shard
 	epoch int64 // of it
 }
@@ -230,7 +228,7 @@ func isMaking(m message) bool {
 // alone reports false: other writes change nothing of the half.
 func (m *making) alone() bool { return false }
 
-func (m *making) send(ctx context.Context) (reply, error) { return m.by.put(ctx, m.in) }
+func (m *making) send(ctx context.Context) (reply, error) { return m.by.put(ctx, m.put) }
 
 func (m *making) conclude(got reply, err error, now time.Time) (again bool) {
 	l := m.by

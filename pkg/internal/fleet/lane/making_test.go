@@ -67,7 +67,7 @@ func TestAMakingOfAnItemThatIsGone(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			l, m, now := moving(t)
 			l.shows(image(l), now)
-			m.conclude(reply{item: m.in.Item, refused: true}, nil, now)
+			m.conclude(reply{item: m.put.Item, refused: true}, nil, now)
 			if slices.ContainsFunc(l.out, isMaking) {
 				t.Error("the half counts as being made")
 			}

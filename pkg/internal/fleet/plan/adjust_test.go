@@ -13,7 +13,6 @@ import (
 	"github.com/ratelimit/ratelimit/pkg/internal/fleet/plan"
 	"github.com/ratelimit/ratelimit/pkg/internal/fleet/schema"
 	"github.com/ratelimit/ratelimit/pkg/limiter"
-	"github.com/ratelimit/ratelimit/test/kit/dynamofake"
 )
 
 // wisher is the replica whose slot asks for leases.
@@ -214,11 +213,11 @@ func (w *world) takes(b *schema.Bucket) *plan.Write {
 // transact applies all changes or none.
 func (w *world) transact(changes []*plan.Adjusted) (applied bool) {
 	w.Helper()
-	in := &dynamodb.TransactWriteItemsInput{}
+	writes := make([]*schema.ItemWrite, 0, len(changes))
 	for _, c := range changes {
-		in.TransactItems = append(in.TransactItems, c.Update(tableName, w.key(c.Before().Shard.Index)))
+		writes = append(writes, c.Update(w.key(c.Before().Shard.Index)))
 	}
-	_, err := w.db.(*dynamofake.DB).TransactWriteItems(context.Background(), in)
+	err := w.items().Transact(context.Background(), "", writes)
 	if _, refused := errors.AsType[*types.TransactionCanceledException](err); err != nil && !refused {
 		w.Fatalf("%v", err)
 	}

@@ -120,60 +120,60 @@ func (w *Adjusted) After() *schema.Bucket { return w.after }
 // Now returns the time of the change, Unix ms.
 func (w *Adjusted) Now() int64 { return w.now }
 
-// Update returns the change as a part of a transaction. A refusal shows the item.
-func (w *Adjusted) Update(table string, k schema.Key) types.TransactWriteItem {
-	e := schema.NewExpression()
+// Update returns the write of the change. A refusal shows the item.
+func (w *Adjusted) Update(k schema.Key) *schema.ItemWrite {
+	to := schema.NewUpdate(k)
 	had, has := w.base.Attributes(), w.after.Attributes()
-	w.conditions(e, had)
+	w.conditions(to, had)
 	for _, p := range w.portions {
 		c := change{p.Limit.Name, p.form}
-		c.express(e)
+		c.express(to)
 		delete(has, schema.LimitAttr(p.Limit.Name, schema.LimitFullAt))
 		delete(had, schema.LimitAttr(p.Limit.Name, schema.LimitFullAt))
 	}
 	for _, p := range w.portions {
 		if attr := schema.LimitAttr(p.Limit.Name, schema.LimitCarried); p.extra > 0 {
-			e.Add(attr, -p.extra)
+			to.Add(attr, -p.extra)
 			delete(has, attr)
 			delete(had, attr)
 		}
 	}
-	w.expire(e)
+	w.expire(to)
 	for _, name := range []string{schema.AttrSerial, schema.AttrTTL} {
 		delete(has, name)
 		delete(had, name)
 	}
-	differ(e, had, has)
-	forgetUsage(e, w.base, w.after)
-	e.Add(schema.AttrSerial, 1)
-	e.Add(schema.AttrUnits, transactionUnits)
-	return e.Transact(table, k)
+	differ(to, had, has)
+	forgetUsage(to, w.base, w.after)
+	to.Add(schema.AttrSerial, 1)
+	to.Add(schema.AttrUnits, transactionUnits)
+	return to
 }
 
 // conditions adds the conditions of the change, but for those of balances. The epoch pins the limits,
 // the line and the shard.
-func (w *Adjusted) conditions(e *schema.Expression, had map[string]types.AttributeValue) {
-	e.Require(schema.AttrEpoch, "=", schema.NumberAttribute(w.base.Shard.Epoch))
-	e.Require(schema.AttrAt, "<=", schema.NumberAttribute(w.now)) // rule: an adjustment is not before the item
+func (w *Adjusted) conditions(to *schema.ItemWrite, had map[string]types.AttributeValue) {
+	to.Require(schema.AttrEpoch, "=", schema.NumberAttribute(w.base.Shard.Epoch))
+	to.Require(schema.AttrAt, "<=", schema.NumberAttribute(w.now)) // rule: an adjustment is not before the item
 	if w.pinned {
-		e.Require(schema.AttrSerial, "=", schema.NumberAttribute(w.base.Serial))
+		to.Require(schema.AttrSerial, "=", schema.NumberAttribute(w.base.Serial))
 	}
 	if w.recalled {
-		e.Require(schema.AttrLeases, "=", had[schema.AttrLeases])
+		to.Require(schema.AttrLeases, "=", had[schema.AttrLeases])
 	}
 }
 
 // expire sets the ttl. Other writes may raise it before, and none lowers it.
-func (w *Adjusted) expire(e *schema.Expression) {
+func (w *Adjusted) expire(to *schema.ItemWrite) {
 	switch was, is := w.base.TTL, w.after.TTL; {
 	case was == is:
 	case is == 0:
-		e.Remove(schema.AttrTTL)
+		to.Remove(schema.AttrTTL)
 	case was == 0:
-		e.RequireAbsent(schema.AttrTTL)
-		e.Set(schema.AttrTTL, schema.NumberAttribute(is))
+		to.RequireAbsent(schema.AttrTTL)
+		to.Set(schema.AttrTTL, schema.NumberAttribute(is))
 	default:
-		e.RaiseTo(schema.AttrTTL, is)
+		to.RaiseTo(schema.AttrTTL, is)
 	}
 }
 

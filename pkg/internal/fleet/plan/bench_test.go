@@ -26,7 +26,7 @@ func BenchmarkTake(b *testing.B) {
 		st.Weigh(r)
 		st.Apply(r)
 		q := st.Write(w.id(7), 1)
-		_ = q.Update(tableName, w.key(0))
+		_ = requestOf(b, q.Update(w.key(0)))
 		q.Settle(q.After())
 		r.Report(o, true)
 	}

@@ -87,7 +87,7 @@ ADD b_rps_v -300000000, n 1, wcu 1, b_rps_tc -300`},
 SET at=1760000000050, b_rps_v=17600000000700000000, bc=750, ep=1760000000001, kc=500, kt=880000000025000, ls=0000000700017d0fa0000000, n=2
 ADD wcu 1`},
 	} {
-		if got := readable(tt.write.Update(tableName, w.key(0))); got != tt.want {
+		if got := readable(requestOf(t, tt.write.Update(w.key(0)))); got != tt.want {
 			t.Errorf("%s:\n%s\nwant\n%s", tt.name, got, tt.want)
 		}
 	}
@@ -97,7 +97,7 @@ ADD wcu 1`},
 func TestAQuietWriteIsShort(t *testing.T) {
 	w := newWorld(t)
 	b := quiet(t, w)
-	in := takes(t, b, epoch+50, plan.Options{}, w.id(7), limiter.Spend{Limit: "rps", Take: 2000}).Update(tableName, w.key(0))
+	in := requestOf(t, takes(t, b, epoch+50, plan.Options{}, w.id(7), limiter.Spend{Limit: "rps", Take: 2000}).Update(w.key(0)))
 	if n := len(*in.ConditionExpression); n > 60 {
 		t.Errorf("the condition has %d bytes, want 60 at most: %s", n, *in.ConditionExpression)
 	}

@@ -11,6 +11,9 @@ import (
 // one is under way. A state that the write does not fit is returned as it is: there it is
 // refused.
 func (w *Write) On(image *schema.Bucket) *schema.Bucket {
+	if image == w.base && !w.exact && !w.turn { // as with each write that no other is under way before
+		return w.after
+	}
 	if !w.fits(image) {
 		return image
 	}

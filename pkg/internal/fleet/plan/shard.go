@@ -5,8 +5,6 @@ import (
 	"slices"
 	"time"
 
-	"github.com/aws/aws-sdk-go-v2/aws"
-	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
 	"github.com/ratelimit/ratelimit/pkg/internal/fleet/schema"
@@ -120,15 +118,16 @@ func Make(b *schema.Bucket) (*schema.Bucket, error) {
 	return made, nil
 }
 
-// PutMade returns the request that makes the other half of a split. A retired shard of an
+// PutMade returns the write that makes the other half of a split. A retired shard of an
 // earlier split may lie in its place, never a later one. item has the keys and names of
 // the item, and is filled in.
-func PutMade(table string, made *schema.Bucket, item map[string]types.AttributeValue) *dynamodb.PutItemInput {
-	in := (&Write{after: made}).Put(table, item)
-	in.ConditionExpression = aws.String("attribute_not_exists(#0) OR attribute_exists(#1) AND #2<:0") // rule: a living shard is not replaced
-	in.ExpressionAttributeNames = map[string]string{"#0": schema.AttrPK, "#1": schema.AttrRetired, "#2": schema.AttrEpoch}
-	in.ExpressionAttributeValues = map[string]types.AttributeValue{":0": schema.NumberAttribute(made.Shard.Epoch)}
-	return in
+func PutMade(made *schema.Bucket, item map[string]types.AttributeValue) *schema.ItemWrite {
+	(&Write{after: made}).fill(item)
+	to := schema.PutOrReplace(item)
+	to.RequirePresent(schema.AttrRetired) // rule: a living shard is not replaced
+	to.Require(schema.AttrEpoch, "<", schema.NumberAttribute(made.Shard.Epoch))
+	to.Shows = true
+	return to
 }
 
 // Clear returns the write that notes that the other half of a shard's split is made. It

@@ -17,7 +17,7 @@ import (
 // made puts the other half of a split, and reports whether it was applied.
 func (b *bench) made(other *schema.Bucket) bool {
 	b.Helper()
-	_, err := b.db.PutItem(context.Background(), plan.PutMade(tableName, other, schema.NewBucketItem("ns1", b.bucket, other.Shard.Index)))
+	_, err := b.items().Write(context.Background(), plan.PutMade(other, schema.NewBucketItem("ns1", b.bucket, other.Shard.Index)))
 	if _, refused := errors.AsType[*types.ConditionalCheckFailedException](err); refused {
 		return false
 	}

@@ -109,7 +109,7 @@ func (s *sizes) refund(w *world, b *schema.Bucket) *schema.Bucket {
 // apply sends a write that finds the state that it was planned from.
 func (s *sizes) apply(w *world, q *plan.Write) *schema.Bucket {
 	if !q.Creates() {
-		s.measure(q.Update(tableName, w.key(0)))
+		s.measure(requestOf(w, q.Update(w.key(0))))
 	}
 	landed, image := w.send(q, 0)
 	if !landed {

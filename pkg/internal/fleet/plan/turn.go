@@ -34,15 +34,15 @@ func Turn(state *schema.Bucket, id ID, hold time.Duration, units int64, own bool
 }
 
 // ask makes the update of a turn.
-func (w *Write) ask(e *schema.Expression) {
+func (w *Write) ask(to *schema.ItemWrite) {
 	if w.own {
-		e.Require(schema.AttrEpoch, "<", schema.NumberAttribute(schema.MaxEpoch))
-		e.RequireAbsent(schema.AttrRetired)                              // nothing is written to such a shard any more, whose next epoch is known
-		e.RequireAbsentOr(schema.AttrTurn, "=", w.base.Turn.Attribute()) // rule: a turn ends no other that it has not seen
+		to.Require(schema.AttrEpoch, "<", schema.NumberAttribute(schema.MaxEpoch))
+		to.RequireAbsent(schema.AttrRetired)                              // nothing is written to such a shard any more, whose next epoch is known
+		to.RequireAbsentOr(schema.AttrTurn, "=", w.base.Turn.Attribute()) // rule: a turn ends no other that it has not seen
 	} else {
-		w.pin(e)
+		w.pin(to)
 	}
-	e.Set(schema.AttrTurn, w.after.Turn.Attribute())
-	e.Add(schema.AttrEpoch, 1) // rule: a turn raises the epoch
-	e.Add(schema.AttrSerial, 1)
+	to.Set(schema.AttrTurn, w.after.Turn.Attribute())
+	to.Add(schema.AttrEpoch, 1) // rule: a turn raises the epoch
+	to.Add(schema.AttrSerial, 1)
 }

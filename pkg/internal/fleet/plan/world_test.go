@@ -9,6 +9,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
+	"github.com/ratelimit/ratelimit/pkg/internal/fleet/awsdb"
 	"github.com/ratelimit/ratelimit/pkg/internal/fleet/plan"
 	"github.com/ratelimit/ratelimit/pkg/internal/fleet/schema"
 	"github.com/ratelimit/ratelimit/pkg/limiter"
@@ -23,18 +24,10 @@ type fataler interface {
 	Fatalf(format string, args ...any)
 }
 
-// client is a DynamoDB: one in memory, or DynamoDB Local.
-type client interface {
-	CreateTable(ctx context.Context, in *dynamodb.CreateTableInput, opts ...func(*dynamodb.Options)) (*dynamodb.CreateTableOutput, error)
-	GetItem(ctx context.Context, in *dynamodb.GetItemInput, opts ...func(*dynamodb.Options)) (*dynamodb.GetItemOutput, error)
-	PutItem(ctx context.Context, in *dynamodb.PutItemInput, opts ...func(*dynamodb.Options)) (*dynamodb.PutItemOutput, error)
-	UpdateItem(ctx context.Context, in *dynamodb.UpdateItemInput, opts ...func(*dynamodb.Options)) (*dynamodb.UpdateItemOutput, error)
-}
-
 // world is a table that evaluates the conditions of writes, with one bucket.
 type world struct {
 	fataler
-	db     client
+	db     awsdb.Client // DynamoDB in memory, or DynamoDB Local
 	bucket limiter.BucketKey
 	ids    uint64
 }
@@ -44,7 +37,7 @@ func newWorld(t fataler) *world {
 	return newWorldOf(t, dynamofake.New())
 }
 
-func newWorldOf(t fataler, db client) *world {
+func newWorldOf(t fataler, db awsdb.Client) *world {
 	t.Helper()
 	w := &world{fataler: t, db: db, bucket: limiter.BucketKey{Entity: "user-123456", Resource: "api.requests"}}
 	s := types.ScalarAttributeTypeS
@@ -73,25 +66,54 @@ func (w *world) id(replica uint32) plan.ID {
 // send sends a write and returns whether it was applied and the item as the reply has it.
 func (w *world) send(q *plan.Write, shard int) (applied bool, image *schema.Bucket) {
 	w.Helper()
-	var item map[string]types.AttributeValue
-	var err error
-	if q.Creates() {
-		in := q.Put(tableName, schema.NewBucketItem("ns1", w.bucket, shard))
-		_, err = w.db.PutItem(context.Background(), in)
-		item = in.Item
-	} else {
-		var out *dynamodb.UpdateItemOutput
-		if out, err = w.db.UpdateItem(context.Background(), q.Update(tableName, w.key(shard))); err == nil {
-			item = out.Attributes
-		}
-	}
+	to := w.write(q, shard)
+	item, err := w.items().Write(context.Background(), to)
 	if failed, ok := errors.AsType[*types.ConditionalCheckFailedException](err); ok {
 		return false, w.parse(failed.Item, shard)
 	}
 	if err != nil {
 		w.Fatalf("write: %v", err)
 	}
+	if q.Creates() {
+		item = to.Item
+	}
 	return true, w.parse(item, shard)
+}
+
+// write returns the write of an item.
+func (w *world) write(q *plan.Write, shard int) *schema.ItemWrite {
+	if q.Creates() {
+		return q.Put(schema.NewBucketItem("ns1", w.bucket, shard))
+	}
+	return q.Update(w.key(shard))
+}
+
+// items returns the items of the table.
+func (w *world) items() awsdb.Items { return awsdb.ItemsOf(w.db, tableName) }
+
+// recorder is a DynamoDB that keeps the last update, and does nothing.
+type recorder struct {
+	awsdb.Client
+
+	in *dynamodb.UpdateItemInput
+}
+
+func (r *recorder) UpdateItem(_ context.Context, in *dynamodb.UpdateItemInput, _ ...func(*dynamodb.Options)) (*dynamodb.UpdateItemOutput, error) {
+	r.in = in
+	return nil, errKept
+}
+
+// errKept says that a write was not made.
+var errKept = errors.New("the write is kept")
+
+// requestOf returns the request that DynamoDB gets of an update.
+func requestOf(t fataler, w *schema.ItemWrite) *dynamodb.UpdateItemInput {
+	t.Helper()
+	var sent recorder
+	if _, err := awsdb.ItemsOf(&sent, tableName).Write(context.Background(), w); !errors.Is(err, errKept) {
+		t.Fatalf("the write is no update: %v", err)
+	}
+	return sent.in
 }
 
 // parse returns the state of an item; nil for none.

@@ -4,8 +4,6 @@ import (
 	"maps"
 	"slices"
 
-	"github.com/aws/aws-sdk-go-v2/aws"
-	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
 	"github.com/ratelimit/ratelimit/pkg/internal/fleet/schema"
@@ -19,8 +17,8 @@ type ID struct {
 	Write         schema.WriteID
 }
 
-// Write is one conditional write of an item: a PutItem where there is none, else an
-// UpdateItem. It is never changed but by Settle.
+// Write is one conditional write of an item: a put where there is none, else an update. It is never changed
+// but by Settle.
 type Write struct {
 	ID
 
@@ -63,6 +61,7 @@ func (s *Stage) Write(id ID, units int64) *Write {
 	after.Serial++
 	after.Shard.Units += units
 	after.Balances = slices.Clone(after.Balances)
+	w.forms, w.usage = make([]change, 0, len(s.staged)), make([]usage, 0, len(s.staged)+len(s.gone))
 	for i := range s.staged {
 		st := &s.staged[i]
 		n := st.number
@@ -119,7 +118,7 @@ func (f *form) leaves(v schema.Units) schema.Units {
 	return v.Add(f.by)
 }
 
-// Creates reports whether the write is the PutItem of a new item.
+// Creates reports whether the write is the put of a new item.
 func (w *Write) Creates() bool { return !w.base.Exists() }
 
 // Exact reports whether the write has to find the very state that it was planned from.
@@ -130,9 +129,14 @@ func (w *Write) Exact() bool { return w.exact }
 // the write is under way.
 func (w *Write) After() *schema.Bucket { return w.after }
 
-// Put returns the request of a write that creates. item has the keys and names of the
-// item, and is filled in.
-func (w *Write) Put(table string, item map[string]types.AttributeValue) *dynamodb.PutItemInput {
+// Put returns a write that creates. item has the keys and names of the item, and is filled in.
+func (w *Write) Put(item map[string]types.AttributeValue) *schema.ItemWrite {
+	w.fill(item)
+	return schema.PutNew(item)
+}
+
+// fill fills in the attributes of a new item.
+func (w *Write) fill(item map[string]types.AttributeValue) {
 	maps.Copy(item, w.after.Attributes())
 	for _, u := range w.usage {
 		item[schema.LimitAttr(u.limit, schema.LimitConsumed)] = schema.NumberAttribute(u.n)
@@ -140,133 +144,126 @@ func (w *Write) Put(table string, item map[string]types.AttributeValue) *dynamod
 	if w.units > 0 {
 		item[schema.AttrUnits] = schema.NumberAttribute(w.units)
 	}
-	return &dynamodb.PutItemInput{
-		TableName:                           aws.String(table),
-		Item:                                item,
-		ConditionExpression:                 aws.String("attribute_not_exists(#0)"),
-		ExpressionAttributeNames:            map[string]string{"#0": schema.AttrPK},
-		ReturnValuesOnConditionCheckFailure: types.ReturnValuesOnConditionCheckFailureAllOld,
-	}
 }
 
-// Update returns the request of a write that does not create. It answers with the item as
+// Update returns a write that does not create. It answers with the item as
 // it is afterwards, or as it is when the condition does not hold.
-func (w *Write) Update(table string, k schema.Key) *dynamodb.UpdateItemInput {
-	e := schema.NewExpression()
+func (w *Write) Update(k schema.Key) *schema.ItemWrite {
+	to := schema.NewUpdate(k)
 	switch {
 	case w.turn:
-		w.ask(e)
+		w.ask(to)
 	case w.exact:
-		w.replace(e)
+		w.replace(to)
 	default:
-		w.add(e)
+		w.add(to)
 	}
-	e.Add(schema.AttrUnits, w.units)
+	to.Add(schema.AttrUnits, w.units)
 	for _, u := range w.usage {
-		e.Add(schema.LimitAttr(u.limit, schema.LimitConsumed), u.n)
+		to.Add(schema.LimitAttr(u.limit, schema.LimitConsumed), u.n)
 	}
-	return e.Input(table, k)
+	return to
 }
 
 // pin has the write find the epoch that it was planned in.
-func (w *Write) pin(e *schema.Expression) {
-	e.Require(schema.AttrEpoch, "=", schema.NumberAttribute(w.base.Shard.Epoch)) // rule: each write pins the epoch
+func (w *Write) pin(to *schema.ItemWrite) {
+	to.Require(schema.AttrEpoch, "=", schema.NumberAttribute(w.base.Shard.Epoch)) // rule: each write pins the epoch
 }
 
 // replace makes the update of an exact write: all that differs.
-func (w *Write) replace(e *schema.Expression) {
-	w.pin(e)
-	e.Require(schema.AttrSerial, "=", schema.NumberAttribute(w.base.Serial)) // rule: an exact write pins the serial number
-	differ(e, w.base.Attributes(), w.after.Attributes())
-	forgetUsage(e, w.base, w.after)
+func (w *Write) replace(to *schema.ItemWrite) {
+	w.pin(to)
+	to.Require(schema.AttrSerial, "=", schema.NumberAttribute(w.base.Serial)) // rule: an exact write pins the serial number
+	differ(to, w.base.Attributes(), w.after.Attributes())
+	forgetUsage(to, w.base, w.after)
 }
 
 // differ makes the update of all attributes that differ.
-func differ(e *schema.Expression, had, has map[string]types.AttributeValue) {
+func differ(to *schema.ItemWrite, had, has map[string]types.AttributeValue) {
 	for _, name := range sortedNames(has) {
 		if !sameAttribute(had[name], has[name]) {
-			e.Set(name, has[name])
+			to.Set(name, has[name])
 		}
 	}
 	for _, name := range sortedNames(had) {
 		if _, stays := has[name]; !stays {
-			e.Remove(name)
+			to.Remove(name)
 		}
 	}
 }
 
 // forgetUsage removes the counters of limits that are gone.
-func forgetUsage(e *schema.Expression, base, after *schema.Bucket) {
+func forgetUsage(to *schema.ItemWrite, base, after *schema.Bucket) {
 	for i := range base.Balances {
 		if name := base.Balances[i].Limit.Name; after.Any(name) == nil {
-			e.Remove(schema.LimitAttr(name, schema.LimitConsumed))
+			to.Remove(schema.LimitAttr(name, schema.LimitConsumed))
 		}
 	}
 }
 
 // add makes the update of a commuting write.
-func (w *Write) add(e *schema.Expression) {
-	w.pin(e)
+func (w *Write) add(to *schema.ItemWrite) {
+	w.pin(to)
 	id := &types.AttributeValueMemberB{Value: []byte(w.Write)}
 	for i := range w.forms {
-		w.forms[i].express(e)
+		w.forms[i].express(to)
 	}
 	switch seen := w.base.Booked[w.Slot]; {
 	case !w.books: // sent again, it finds its own id
 		attr := schema.SlotAttr(w.Slot, w.Channel) // rule: a take leaves its id in its channel
-		e.Require(attr, "<>", id)                  // rule: a copy of a take is refused by its id
-		e.Set(attr, id)
+		to.Require(attr, "<>", id)                 // rule: a copy of a take is refused by its id
+		to.Set(attr, id)
 	case seen == "":
-		e.RequireAbsent(schema.BookedAttr(w.Slot)) // rule: the first charge of a slot is the first one
-		e.Set(schema.BookedAttr(w.Slot), id)
+		to.RequireAbsent(schema.BookedAttr(w.Slot)) // rule: the first charge of a slot is the first one
+		to.Set(schema.BookedAttr(w.Slot), id)
 	default: // it is done once, also by a copy that is late: no id comes back
-		e.Require(schema.BookedAttr(w.Slot), "=", &types.AttributeValueMemberB{Value: []byte(seen)}) // rule: a charge pins the last one of its slot
-		e.Set(schema.BookedAttr(w.Slot), id)
+		to.Require(schema.BookedAttr(w.Slot), "=", &types.AttributeValueMemberB{Value: []byte(seen)}) // rule: a charge pins the last one of its slot
+		to.Set(schema.BookedAttr(w.Slot), id)
 	}
 	if w.takes {
-		e.Set(schema.AttrLastTake, schema.NumberAttribute(w.after.Taken))
+		to.Set(schema.AttrLastTake, schema.NumberAttribute(w.after.Taken))
 	}
 	if g := w.after.Version.Generation; g != w.base.Version.Generation {
-		e.Require(schema.AttrGeneration, "<=", schema.NumberAttribute(g)) // rule: the generation of the limits does not fall
-		e.Set(schema.AttrGeneration, schema.NumberAttribute(g))
+		to.Require(schema.AttrGeneration, "<=", schema.NumberAttribute(g)) // rule: the generation of the limits does not fall
+		to.Set(schema.AttrGeneration, schema.NumberAttribute(g))
 	}
 	if w.after.Pending != w.base.Pending {
-		w.mark(e)
+		w.mark(to)
 	}
 	switch w.after.TTL {
 	case w.base.TTL:
 	case 0:
-		e.Remove(schema.AttrTTL)
+		to.Remove(schema.AttrTTL)
 	default:
-		e.RaiseTo(schema.AttrTTL, w.after.TTL) // rule: no write lowers a ttl
+		to.RaiseTo(schema.AttrTTL, w.after.TTL) // rule: no write lowers a ttl
 	}
-	e.Add(schema.AttrSerial, 1)
+	to.Add(schema.AttrSerial, 1)
 }
 
 // mark says that newer limits wait for leases. The epoch pins that there are some.
-func (w *Write) mark(e *schema.Expression) {
+func (w *Write) mark(to *schema.ItemWrite) {
 	if w.base.Pending == 0 {
-		e.RequireAbsent(schema.AttrPending)
+		to.RequireAbsent(schema.AttrPending)
 	} else {
-		e.Require(schema.AttrPending, "=", schema.NumberAttribute(w.base.Pending))
+		to.Require(schema.AttrPending, "=", schema.NumberAttribute(w.base.Pending))
 	}
-	e.Set(schema.AttrPending, schema.NumberAttribute(w.after.Pending))
+	to.Set(schema.AttrPending, schema.NumberAttribute(w.after.Pending))
 }
 
 // express adds the conditions and the update of one limit.
-func (c *change) express(e *schema.Expression) {
+func (c *change) express(to *schema.ItemWrite) {
 	attr := schema.LimitAttr(c.limit, schema.LimitFullAt)
 	if c.least.there {
-		e.Require(attr, ">=", c.least.at.Attribute())
+		to.Require(attr, ">=", c.least.at.Attribute())
 	}
 	if c.most.there {
-		e.Require(attr, "<=", c.most.at.Attribute())
+		to.Require(attr, "<=", c.most.at.Attribute())
 	}
 	switch {
 	case c.lifted:
-		e.Set(attr, c.leaves(schema.Units{}).Attribute())
+		to.Set(attr, c.leaves(schema.Units{}).Attribute())
 	case c.by.Sign() != 0:
-		e.AddValue(attr, c.by.Attribute())
+		to.AddValue(attr, c.by.Attribute())
 	}
 }
 

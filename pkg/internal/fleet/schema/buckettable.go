@@ -8,7 +8,7 @@ import (
 	"github.com/ratelimit/ratelimit/pkg/tokenbucket"
 )
 
-// Attributes of a bucket's item that attribute.go does not have. All of an item go through placeholders in expressions.
+// Attributes of a bucket's item that attribute.go does not have.
 //
 //	n              number of writes of the item
 //	ep             epoch: rises with each write that changes anything but balances, ids of writes, times and slots of leases

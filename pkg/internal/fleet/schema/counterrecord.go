@@ -1,7 +1,6 @@
 package schema
 
 import (
-	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 )
 
@@ -59,31 +58,30 @@ func ParseCounters(table, ns string, item map[string]types.AttributeValue) (c Co
 
 // RaiseCounter returns the part of a transaction that raises a namespace's counter of changes,
 // if it is base. A refusal shows the item as it is.
-func RaiseCounter(table, ns string, base uint64) types.TransactWriteItem {
-	e := NewExpression()
+func RaiseCounter(ns string, base uint64) *ItemWrite {
+	w := NewUpdate(GenerationKey(ns))
 	if base == 0 {
-		e.RequireAbsent(AttrCounter)
+		w.RequireAbsent(AttrCounter)
 	} else {
-		e.Require(AttrCounter, "=", NumberAttribute(base))
+		w.Require(AttrCounter, "=", NumberAttribute(base))
 	}
-	e.Set(AttrCounter, NumberAttribute(base+1))
-	return e.Transact(table, GenerationKey(ns))
+	w.Set(AttrCounter, NumberAttribute(base+1))
+	return w
 }
 
 // TellCounter returns the part of a transaction that puts the value of a namespace's counter of
 // changes where replicas look for it.
-func TellCounter(table, ns string, changes uint64) types.TransactWriteItem {
-	e := NewExpression()
-	e.Set(AttrCounter, NumberAttribute(changes))
-	return e.Transact(table, ConfigurationKey(ns))
+func TellCounter(ns string, changes uint64) *ItemWrite {
+	w := NewUpdate(ConfigurationKey(ns))
+	w.Set(AttrCounter, NumberAttribute(changes))
+	return w
 }
 
 // RaiseConfiguration returns the update that raises a namespace's counter of configurations by
 // one, and answers with its value. It names no other attribute, so that a policy can allow it alone.
-func RaiseConfiguration(table, ns string) *dynamodb.UpdateItemInput {
-	e := NewExpression()
-	e.Add(AttrConfiguration, 1)
-	in := e.Input(table, ConfigurationKey(ns))
-	in.ReturnValues, in.ReturnValuesOnConditionCheckFailure = types.ReturnValueUpdatedNew, ""
-	return in
+func RaiseConfiguration(ns string) *ItemWrite {
+	w := NewUpdate(ConfigurationKey(ns))
+	w.Add(AttrConfiguration, 1)
+	w.Answer, w.Shows = AnswerUpdated, false
+	return w
 }

@@ -7,7 +7,7 @@
 //   - A function {Kind}Item makes the item of a record, Parse{Kind} reads it. [Reader] reads
 //     attributes and keeps the first fault: an item that is not as this program writes it is
 //     a [CorruptError], and is never taken for an absent one.
-//   - [Expression] builds the condition and the update of one UpdateItem.
+//   - [ItemWrite] is a conditional write of one item, as a value.
 //   - [Shard] is the place of an item in the tree of its bucket's shards.
 //   - Query{Pattern} makes a query of the table or of an index.
 //

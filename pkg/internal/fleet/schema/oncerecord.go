@@ -3,7 +3,6 @@ package schema
 import (
 	"time"
 
-	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
 	"github.com/ratelimit/ratelimit/pkg/limiter"
@@ -27,18 +26,15 @@ func ParseOnce(table string, k Key, item map[string]types.AttributeValue, now ti
 	return booked, at > now.Add(-limiter.OnceAge).UnixMilli(), nil
 }
 
-// TransactOnce returns the part of a transaction that records an adjustment that is made once, and its booked
+// PutOnce returns the write that records an adjustment that is made once, and its booked
 // text. It is refused while there is a record of the last [limiter.OnceAge]. The record is in no index, and
 // DynamoDB deletes it after an hour more, for clocks that differ.
-func TransactOnce(table string, k Key, now time.Time, booked string) types.TransactWriteItem {
+func PutOnce(k Key, now time.Time, booked string) *ItemWrite {
 	item := k.Attributes()
 	item[AttrCreatedAt] = NumberAttribute(now.UnixMilli())
 	item[attrBooked] = &types.AttributeValueMemberS{Value: booked}
 	item[AttrTTL] = NumberAttribute(now.Add(limiter.OnceAge + time.Hour).Unix())
-	return types.TransactWriteItem{Put: &types.Put{
-		TableName: &table, Item: item,
-		ConditionExpression:       aws.String("attribute_not_exists(#pk) OR #at <= :old"),
-		ExpressionAttributeNames:  map[string]string{"#pk": AttrPK, "#at": AttrCreatedAt},
-		ExpressionAttributeValues: map[string]types.AttributeValue{":old": NumberAttribute(now.Add(-limiter.OnceAge).UnixMilli())},
-	}}
+	w := PutOrReplace(item)
+	w.Require(AttrCreatedAt, "<=", NumberAttribute(now.Add(-limiter.OnceAge).UnixMilli()))
+	return w
 }

@@ -36,7 +36,7 @@ func QueryProgress(table string) *dynamodb.QueryInput {
 }
 
 // PutProgress stores the report of an aggregator, which aggregator.Progress.Check must allow. The item is in no index.
-func PutProgress(table string, p *aggregator.Progress, now time.Time) *dynamodb.PutItemInput {
+func PutProgress(p *aggregator.Progress, now time.Time) *ItemWrite {
 	item := ProgressKey(strings.Clone(p.ID)).Attributes()
 	item[AttrCreatedAt] = NumberAttribute(now.UnixMilli())
 	item[AttrTTL] = NumberAttribute(now.Add(aggregator.ProgressAge).Unix())
@@ -51,12 +51,12 @@ func PutProgress(table string, p *aggregator.Progress, now time.Time) *dynamodb.
 	if p.Problem != "" {
 		item[attrProblem] = TextAttribute(p.Problem)
 	}
-	return &dynamodb.PutItemInput{TableName: &table, Item: item}
+	return NewPut(item)
 }
 
 // DeleteProgress deletes the report of an aggregator, unless it is newer than a time.
-func DeleteProgress(table, id string, written time.Time) *dynamodb.DeleteItemInput {
-	return deleteReport(table, ProgressKey(id), written)
+func DeleteProgress(id string, written time.Time) *ItemWrite {
+	return deleteReport(ProgressKey(id), written)
 }
 
 // ParseProgress reads the report of an aggregator, and when it was written. It does not set the age.

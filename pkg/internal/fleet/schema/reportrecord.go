@@ -4,7 +4,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
@@ -35,25 +34,23 @@ func queryReports(table, pk, prefix string) *dynamodb.QueryInput {
 }
 
 // PutReport stores the report of a replica. limiter.CheckReport must allow it. The item is in no index.
-func PutReport(table, replica string, body []byte, now time.Time) *dynamodb.PutItemInput {
+func PutReport(replica string, body []byte, now time.Time) *ItemWrite {
 	item := ReportKey(strings.Clone(replica)).Attributes()
 	item[attrReport] = &types.AttributeValueMemberB{Value: body}
 	item[AttrCreatedAt] = NumberAttribute(now.UnixMilli())
 	item[AttrTTL] = NumberAttribute(now.Add(limiter.ReportAge).Unix())
-	return &dynamodb.PutItemInput{TableName: &table, Item: item}
+	return NewPut(item)
 }
 
 // DeleteReport deletes the report of a replica, unless it is newer than a time.
-func DeleteReport(table, replica string, written time.Time) *dynamodb.DeleteItemInput {
-	return deleteReport(table, ReportKey(replica), written)
+func DeleteReport(replica string, written time.Time) *ItemWrite {
+	return deleteReport(ReportKey(replica), written)
 }
 
-func deleteReport(table string, k Key, written time.Time) *dynamodb.DeleteItemInput {
-	return &dynamodb.DeleteItemInput{
-		TableName: &table, Key: k.Attributes(), ConditionExpression: aws.String("#at <= :at"),
-		ExpressionAttributeNames:  map[string]string{"#at": AttrCreatedAt},
-		ExpressionAttributeValues: map[string]types.AttributeValue{":at": NumberAttribute(written.UnixMilli())},
-	}
+func deleteReport(k Key, written time.Time) *ItemWrite {
+	w := NewDelete(k)
+	w.Require(AttrCreatedAt, "<=", NumberAttribute(written.UnixMilli()))
+	return w
 }
 
 // ParseReport reads the report of a replica, and when it was written. It does not set the age.

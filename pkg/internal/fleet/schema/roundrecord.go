@@ -3,7 +3,6 @@ package schema
 import (
 	"time"
 
-	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 )
 
@@ -12,11 +11,11 @@ func roundKey() Key { return Key{RegistryNS + "/BUDGETS#", "#ROUND"} }
 
 // ClaimRound returns the write by which one process of all begins a round over the usage of all. It is
 // refused where the last one began at a time or later.
-func ClaimRound(table string, now, last time.Time) *dynamodb.UpdateItemInput {
-	e := NewExpression()
-	e.RequireAbsentOr(AttrCreatedAt, "<", NumberAttribute(last.UnixMilli()))
-	e.Set(AttrCreatedAt, NumberAttribute(now.UnixMilli()))
-	return e.Input(table, roundKey())
+func ClaimRound(now, last time.Time) *ItemWrite {
+	w := NewUpdate(roundKey())
+	w.RequireAbsentOr(AttrCreatedAt, "<", NumberAttribute(last.UnixMilli()))
+	w.Set(AttrCreatedAt, NumberAttribute(now.UnixMilli()))
+	return w
 }
 
 // RoundAt returns when the last round began; zero where the item does not tell.

@@ -3,8 +3,6 @@ package schema
 import (
 	"time"
 
-	"github.com/aws/aws-sdk-go-v2/aws"
-	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
 	"github.com/ratelimit/ratelimit/pkg/limiter"
@@ -26,12 +24,11 @@ func SecretItem(k Key, sealed []byte, now time.Time) map[string]types.AttributeV
 
 // ReplaceSecret puts a record of a secret in the place of another one, or of none. The refusal brings
 // the record that is there.
-func ReplaceSecret(table string, item map[string]types.AttributeValue, sealed []byte) *dynamodb.PutItemInput {
-	in := PutNew(table, item)
-	in.ConditionExpression = aws.String(*in.ConditionExpression + " OR #sealed = :sealed")
-	in.ExpressionAttributeNames["#sealed"] = attrSealed
-	in.ExpressionAttributeValues = map[string]types.AttributeValue{":sealed": &types.AttributeValueMemberB{Value: sealed}}
-	return in
+func ReplaceSecret(item map[string]types.AttributeValue, sealed []byte) *ItemWrite {
+	w := PutOrReplace(item)
+	w.Require(attrSealed, "=", &types.AttributeValueMemberB{Value: sealed})
+	w.Shows = true
+	return w
 }
 
 // ParseSecret reads the record of a secret, which is encrypted. Its errors do not contain

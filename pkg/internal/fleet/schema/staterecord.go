@@ -40,13 +40,13 @@ func (r *Reader) state() (limiter.NamespaceState, time.Time) {
 // StillPurging returns the part of a transaction by which it is applied only while a namespace is
 // being purged. The purge must be the one that the change of the generation began. It changes
 // nothing.
-func StillPurging(table, ns string, generation uint64) types.TransactWriteItem {
+func StillPurging(ns string, generation uint64) *ItemWrite {
 	purging := &types.AttributeValueMemberS{Value: limiter.NamespacePurging.String()}
-	e := NewExpression()
-	e.Require(attrState, "=", purging)
-	e.Require(attrLimitsVersion, "=", NumberAttribute(generation))
-	e.Set(attrState, purging)
-	return e.Transact(table, systemLimitsKey(ns))
+	w := NewUpdate(systemLimitsKey(ns))
+	w.Require(attrState, "=", purging)
+	w.Require(attrLimitsVersion, "=", NumberAttribute(generation))
+	w.Set(attrState, purging)
+	return w
 }
 
 // PurgedLater reports whether an item of a namespace has to be checked before it is purged: it

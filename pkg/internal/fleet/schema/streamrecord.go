@@ -58,22 +58,18 @@ func StreamLeaseItem(label string, l *aggregator.Lease, expires time.Time) map[s
 	return item
 }
 
-// PutStreamLease returns the PutItem of [aggregator.Leases.Write]. The lease expires at a time; zero = never.
-func PutStreamLease(table, label string, before, after *aggregator.Lease, expires time.Time) *dynamodb.PutItemInput {
+// PutStreamLease returns the write of [aggregator.Leases.Write]. The lease expires at a time; zero = never.
+func PutStreamLease(label string, before, after *aggregator.Lease, expires time.Time) *ItemWrite {
 	item := StreamLeaseItem(label, after, expires)
 	if before.Beat == 0 {
-		return PutNew(table, item)
+		return PutNew(item)
 	}
-	e := NewExpression()
-	e.Require(attrFence, "=", NumberAttribute(before.Fence))
+	w := NewPut(item)
+	w.Require(attrFence, "=", NumberAttribute(before.Fence))
 	if after.Fence != before.Fence {
-		e.Require(attrBeat, "=", NumberAttribute(before.Beat))
+		w.Require(attrBeat, "=", NumberAttribute(before.Beat))
 	}
-	in := e.Input(table, Key{})
-	return &dynamodb.PutItemInput{
-		TableName: &table, Item: item, ConditionExpression: in.ConditionExpression,
-		ExpressionAttributeNames: in.ExpressionAttributeNames, ExpressionAttributeValues: in.ExpressionAttributeValues,
-	}
+	return w
 }
 
 // ParseStreamLease reads a lease. One that cannot be read has a problem.

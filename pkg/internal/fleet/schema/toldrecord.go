@@ -5,7 +5,6 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
 	"github.com/ratelimit/ratelimit/pkg/aggregator"
@@ -21,14 +20,14 @@ func toldAttr(m aggregator.Mark) string {
 
 // NoteTold returns the write that notes marks in a snapshot. It refuses a snapshot that has one of them, and
 // one that is not there. It answers with the snapshot.
-func NoteTold(table, ns string, of *UsageOf, marks []aggregator.Mark, by string) *dynamodb.UpdateItemInput {
-	e := NewExpression()
-	e.Require(attrWindow, "=", TextAttribute(of.Window.String()))
+func NoteTold(ns string, of *UsageOf, marks []aggregator.Mark, by string) *ItemWrite {
+	w := NewUpdate(of.Key(ns))
+	w.Require(attrWindow, "=", TextAttribute(of.Window.String()))
 	for _, m := range marks {
-		e.RequireAbsent(toldAttr(m))
-		e.Set(toldAttr(m), TextAttribute(by))
+		w.RequireAbsent(toldAttr(m))
+		w.Set(toldAttr(m), TextAttribute(by))
 	}
-	return e.Input(table, of.Key(ns))
+	return w
 }
 
 // ParseStanding reads a usage snapshot with its reported thresholds. A note that is not in the form of

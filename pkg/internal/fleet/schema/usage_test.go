@@ -1,14 +1,11 @@
 package schema
 
 import (
-	"maps"
 	"math/big"
-	"regexp"
 	"strings"
 	"testing"
 	"time"
 
-	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
 
@@ -38,7 +35,7 @@ func TestUsageIsReadAsWritten(t *testing.T) {
 			change.Used[limit] = rapid.Int64().Draw(t, limit)
 			want.Limits = append(want.Limits, limiter.LimitUsage{Limit: limit, Tokens: change.Used[limit]})
 		}
-		item := applied(change.Input("t"))
+		item := applied(change.Write())
 		got, err := ParseUsage("t", item)
 		if diff := cmp.Diff(want, got); err != nil || !ok || diff != "" {
 			t.Fatalf("error %v; (-written +read):\n%s", err, diff)
@@ -50,10 +47,10 @@ func TestUsageIsReadAsWritten(t *testing.T) {
 }
 
 // applied is the item that a write without a removal makes where there is none.
-func applied(in *dynamodb.UpdateItemInput) record {
-	item := maps.Clone(in.Key)
-	for _, part := range regexp.MustCompile(`(#\d+)[= ]+(:\d+)`).FindAllStringSubmatch(*in.UpdateExpression, -1) {
-		item[in.ExpressionAttributeNames[part[1]]] = in.ExpressionAttributeValues[part[2]]
+func applied(w *ItemWrite) record {
+	item := w.Key.Attributes()
+	for _, c := range w.Changes {
+		item[c.Attr] = c.Value
 	}
 	return item
 }

@@ -172,36 +172,37 @@ func NewPosition(s aggregator.Sequence) (Position, bool) {
 	return Position(strings.Repeat("0", maxSequence-len(sequence)) + sequence), true
 }
 
-// Input returns the write. Its condition is that the snapshot has nothing of the records yet. It
+// Write returns the write of the change. Its condition is that the snapshot has nothing of the records yet. It
 // answers with the snapshot as it is afterwards, or as it is when the condition does not hold.
-func (c *UsageChange) Input(table string) *dynamodb.UpdateItemInput {
-	ns, e := c.Snapshot.Bucket.Namespace, NewExpression()
-	e.RequireAbsentOr(positionPrefix+c.Shard, "<", &types.AttributeValueMemberS{Value: string(c.first)})
-	e.Set(positionPrefix+c.Shard, &types.AttributeValueMemberS{Value: string(c.last)})
+func (c *UsageChange) Write() *ItemWrite {
+	ns := c.Snapshot.Bucket.Namespace
+	w := NewUpdate(c.Of.Key(ns))
+	w.RequireAbsentOr(positionPrefix+c.Shard, "<", &types.AttributeValueMemberS{Value: string(c.first)})
+	w.Set(positionPrefix+c.Shard, &types.AttributeValueMemberS{Value: string(c.last)})
 	for attr, name := range map[string]string{AttrEntity: c.Names.Entity, AttrResource: c.Names.Resource} {
 		if name != "" {
-			e.Set(attr, TextAttribute(name))
+			w.Set(attr, TextAttribute(name))
 		}
 	}
 	for attr, v := range c.Of.attributes(ns, c.Expires) {
-		e.Set(attr, v)
+		w.Set(attr, v)
 	}
 	for limit, n := range c.Used {
-		e.AddValue(usedPrefix+limit, NumberAttribute(n)) // 0, too: the limit was in use
+		w.AddValue(usedPrefix+limit, NumberAttribute(n)) // 0, too: the limit was in use
 	}
-	e.Add(AttrEvents, c.Events)
-	return e.Input(table, c.Of.Key(ns))
+	w.Add(AttrEvents, c.Events)
+	return w
 }
 
 // ForgetPositions returns the write that drops the positions of a snapshot in shards of the
 // stream that will never be read again.
-func ForgetPositions(table, ns string, of *UsageOf, shards []string) *dynamodb.UpdateItemInput {
-	e := NewExpression()
-	e.Require(attrWindow, "=", TextAttribute(of.Window.String())) // it makes no item
+func ForgetPositions(ns string, of *UsageOf, shards []string) *ItemWrite {
+	w := NewUpdate(of.Key(ns))
+	w.Require(attrWindow, "=", TextAttribute(of.Window.String())) // it makes no item
 	for _, shard := range shards {
-		e.Remove(positionPrefix + shard)
+		w.Remove(positionPrefix + shard)
 	}
-	return e.Input(table, of.Key(ns))
+	return w
 }
 
 // UsagePositions returns the positions that a snapshot has, by shard of the stream.

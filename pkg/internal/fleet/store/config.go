@@ -9,13 +9,11 @@ import (
 	"github.com/ratelimit/ratelimit/pkg/internal/fleet/engine"
 )
 
-// Config configures a store. Client and Table must be set.
+// Config configures a store. Table must be set.
 type Config struct {
-	// Client is the way to the server. It must not retry.
-	Client awsdb.Client
-	Table  string
-	// Buckets is the way of the buckets to the server, until [Store.Renew]; nil = Client.
-	Buckets awsdb.Client
+	Table string
+	// Buckets is the way of the buckets to the server, until [Store.Renew]; nil = that of the rest.
+	Buckets awsdb.Items
 	// Part returns which of Parts servers a call is for, see [awsdb.GuardConfig]; nil = there is one.
 	Part  func(in any) (part int, one bool)
 	Parts int
@@ -45,7 +43,7 @@ type Config struct {
 	// Leases of other replicas are honoured either way. Replicas with and without leases
 	// may share a table.
 	Leases bool
-	// Brief says that Client and Buckets know [awsdb.ChangesSince].
+	// Brief says that the server knows [schema.ItemWrite.Known].
 	Brief bool
 	// Crowded says that the server does one thing after the other, see [engine.Config].
 	Crowded bool
@@ -76,9 +74,9 @@ type Config struct {
 
 // engine returns the configuration of an engine with a client. namespace returns the id of a
 // namespace.
-func (c *Config) engine(client awsdb.Client, namespace func(ctx context.Context, name string) (id string, err error)) engine.Config {
+func (c *Config) engine(items awsdb.Items, namespace func(ctx context.Context, name string) (id string, err error)) engine.Config {
 	return engine.Config{
-		Client: client, Table: c.Table, Namespace: namespace, Attempt: c.Attempt, Budget: c.Budget, Idle: c.Idle, MaxLanes: c.MaxLanes,
+		Items: items, Table: c.Table, Namespace: namespace, Attempt: c.Attempt, Budget: c.Budget, Idle: c.Idle, MaxLanes: c.MaxLanes,
 		ShardUnits: c.ShardUnits, Quiet: c.Quiet, Leases: c.Leases, Brief: c.Brief, Crowded: c.Crowded, Parts: c.Parts, Now: c.Now, Clock: c.Clock, Logger: c.Logger,
 	}
 }

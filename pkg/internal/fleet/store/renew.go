@@ -9,7 +9,7 @@ import (
 	"github.com/ratelimit/ratelimit/pkg/internal/fleet/schema"
 )
 
-// Renew gives the store a client of another history of its server. The server may have lost its last
+// Renew gives the store the items of another history of its server. The server may have lost its last
 // writes, or all. Plans and leases of before are neither applied nor served from then on:
 //
 //   - The buckets get another engine. Calls that wait are sent to the new one.
@@ -22,13 +22,13 @@ import (
 // none of these are taken from at once.
 //
 // It does not block.
-func (s *Store) Renew(client awsdb.Client, generation uint64, lost func(schema.Key) bool) {
+func (s *Store) Renew(items awsdb.Items, generation uint64, lost func(schema.Key) bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.closed {
 		return
 	}
-	next, err := engine.New(s.cfg.engine(s.guard.For(client), s.NamespaceID))
+	next, err := engine.New(s.cfg.engine(s.guard.For(items), s.NamespaceID))
 	if err != nil { // the same configuration was good at the start
 		s.log().Error("the store cannot go on with its server", slog.Any("error", err))
 		return

@@ -110,11 +110,11 @@ func (s *server) open(t *testing.T, leases bool) *store.Store {
 		defer mu.Unlock()
 		if to > known {
 			known = to
-			opened.Renew(&replica{Client: s.DB, server: s, of: to, renew: renew}, to<<40, nil)
+			opened.Renew(awsdb.ItemsOf(&replica{Client: s.DB, server: s, of: to, renew: renew}, "limits"), to<<40, nil)
 		}
 	}
 	all, bound := &replica{Client: s.DB, server: s}, &replica{Client: s.DB, server: s, of: known, renew: renew}
-	opened, err := store.New(store.Config{Client: all, Buckets: bound, Table: "limits", Leases: leases, ShardUnits: 1 << 40, Generation: known << 40})
+	opened, err := store.New(awsdb.ItemsOf(all, "limits"), store.Config{Buckets: awsdb.ItemsOf(bound, "limits"), Table: "limits", Leases: leases, ShardUnits: 1 << 40, Generation: known << 40})
 	if err != nil {
 		t.Fatal(err)
 	}

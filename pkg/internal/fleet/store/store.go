@@ -43,17 +43,17 @@ type Store struct {
 
 var _ limiter.Store = (*Store)(nil)
 
-// New returns a store on a table, which must exist. It sends nothing. Its errors wrap
+// New returns a store on the items of a table, which must exist. It sends nothing. Its errors wrap
 // limiter.ErrInvalid.
-func New(cfg Config) (*Store, error) {
-	if cfg.Client == nil || cfg.Table == "" {
-		return nil, fmt.Errorf("%w: a store needs a client and the name of a table", limiter.ErrInvalid)
+func New(items awsdb.Items, cfg Config) (*Store, error) {
+	if items == nil || cfg.Table == "" {
+		return nil, fmt.Errorf("%w: a store needs the items and the name of a table", limiter.ErrInvalid)
 	}
 	if cfg.Now == nil {
 		cfg.Now = time.Now
 	}
 	s := &Store{cfg: cfg}
-	s.guard = awsdb.NewGuard(cfg.Client, awsdb.GuardConfig{Now: cfg.Now, Loop: awsdb.Goroutines{}, Observe: cfg.Observe, Logger: cfg.Logger, Part: cfg.Part, Parts: cfg.Parts})
+	s.guard = awsdb.NewGuard(items, awsdb.GuardConfig{Now: cfg.Now, Loop: awsdb.Goroutines{}, Observe: cfg.Observe, Logger: cfg.Logger, Part: cfg.Part, Parts: cfg.Parts})
 	namespaceID := func(ctx context.Context, name string) (string, error) { return s.NamespaceID(ctx, name) }
 	of := s.guard
 	if cfg.Buckets != nil {
@@ -68,15 +68,15 @@ func New(cfg Config) (*Store, error) {
 	s.budget = budget
 	corrected := func() time.Time { return cfg.Clock.Correct(cfg.Now()) }
 	s.Catalog = catalog.New(catalog.Config{
-		Client: s.guard, Table: cfg.Table, Logger: cfg.Logger, AuditRetention: cfg.AuditRetention, PurgeWait: cfg.PurgeWait, Generation: cfg.Generation,
+		Items: s.guard, Table: cfg.Table, Logger: cfg.Logger, AuditRetention: cfg.AuditRetention, PurgeWait: cfg.PurgeWait, Generation: cfg.Generation,
 		Now: corrected,
 	})
 	s.settlements = catalog.NewSettlements(catalog.SettlementsConfig{
-		Client: s.guard, Table: cfg.Table, Now: cfg.Now, Attempt: attempt, NamespaceID: namespaceID,
+		Items: s.guard, Table: cfg.Table, Now: cfg.Now, Attempt: attempt, NamespaceID: namespaceID,
 	})
 	s.reports, s.progress = catalog.NewReports(s.guard, cfg.Table, corrected), catalog.NewProgress(s.guard, cfg.Table, corrected)
 	s.balances = engine.NewBalances(engine.BalancesConfig{
-		Client: s.guard, Table: cfg.Table, Buckets: catalog.NewBuckets(s.Catalog), Engine: func() engine.Observer { return s.engine.Load() }, Clock: cfg.Clock, Now: cfg.Now,
+		Items: s.guard, Table: cfg.Table, Buckets: catalog.NewBuckets(s.Catalog), Engine: func() engine.Observer { return s.engine.Load() }, Clock: cfg.Clock, Now: cfg.Now,
 	})
 	s.stopped, s.stop = context.WithCancel(context.Background())
 	return s, nil

@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"github.com/redis/rueidis"
+
+	"github.com/ratelimit/ratelimit/pkg/internal/fleet/schema"
 )
 
 // crossing is how long a transaction over several places may take from place to place, by the clock of the server of
@@ -23,7 +25,7 @@ var errAcross = errors.New("a transaction over several places changes more than 
 func (s *Session) across(ctx context.Context, token string, writes []write, parts []part) (*result, error) {
 	first, rest := parts[0], parts[1:]
 	plain := !slices.ContainsFunc(rest, func(p part) bool {
-		return slices.ContainsFunc(p.writes, func(i int) bool { return writes[i].kind != "D" || !slices.Equal(writes[i].condition, always()) })
+		return slices.ContainsFunc(p.writes, func(i int) bool { return writes[i].Kind != schema.Delete || len(writes[i].Conditions) > 0 })
 	})
 	if !plain && len(rest) > 1 {
 		return nil, wrong(errAcross)

@@ -44,7 +44,7 @@ func put(t *testing.T, s *Session, k schema.Key, n string) {
 	t.Helper()
 	item := k.Attributes()
 	item["a"] = &types.AttributeValueMemberN{Value: n}
-	if _, err := s.PutItem(t.Context(), &dynamodb.PutItemInput{Item: item}); err != nil {
+	if _, err := s.Write(t.Context(), schema.NewPut(item)); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -63,12 +63,11 @@ func numberAt(t *testing.T, s *Session, k schema.Key) string {
 }
 
 // setIf sets the number of an item that has another one.
-func setIf(k schema.Key, from, to string) types.TransactWriteItem {
-	return types.TransactWriteItem{Update: &types.Update{
-		TableName: aws.String(theTable), Key: k.Attributes(), ConditionExpression: aws.String("#a = :from"), UpdateExpression: aws.String("SET #a = :to"),
-		ExpressionAttributeNames:  map[string]string{"#a": "a"},
-		ExpressionAttributeValues: map[string]types.AttributeValue{":from": &types.AttributeValueMemberN{Value: from}, ":to": &types.AttributeValueMemberN{Value: to}},
-	}}
+func setIf(k schema.Key, from, to string) *schema.ItemWrite {
+	w := schema.NewUpdate(k)
+	w.Require("a", "=", &types.AttributeValueMemberN{Value: from})
+	w.Set("a", &types.AttributeValueMemberN{Value: to})
+	return w
 }
 
 // buckets returns the key of the counter of a namespace, and those of buckets in two other places.
@@ -96,15 +95,11 @@ func TestAcrossPlaces(t *testing.T) {
 	put(t, s, counter, "1")
 	put(t, s, bucket, "1")
 	put(t, s, another, "1")
-	change := func(from, of string, more ...types.TransactWriteItem) error {
-		writes := append([]types.TransactWriteItem{
-			setIf(counter, from, from+"0"),
-			{Put: &types.Put{TableName: aws.String(theTable), Item: event.Attributes()}},
-			setIf(bucket, of, "2"),
-			{Put: &types.Put{TableName: aws.String(theTable), Item: once.Attributes(), ConditionExpression: aws.String("attribute_not_exists(#a)"), ExpressionAttributeNames: map[string]string{"#a": "PK"}}},
+	change := func(from, of string, more ...*schema.ItemWrite) error {
+		writes := append([]*schema.ItemWrite{
+			setIf(counter, from, from+"0"), schema.NewPut(event.Attributes()), setIf(bucket, of, "2"), schema.PutNew(once.Attributes()),
 		}, more...)
-		_, err := s.TransactWriteItems(t.Context(), &dynamodb.TransactWriteItemsInput{TransactItems: writes, ClientRequestToken: aws.String(from + of)})
-		return err
+		return s.Transact(t.Context(), from+of, writes)
 	}
 	if code, _ := awsdb.ReasonAt(change("9", "1"), 0); code != awsdb.ConditionFailed || numberAt(t, s, bucket) != "1" {
 		t.Errorf("refused in the first place for %q; the bucket has %s", code, numberAt(t, s, bucket))
@@ -131,6 +126,26 @@ func TestAcrossPlaces(t *testing.T) {
 	}
 }
 
+// A transaction does not read what it left: it is applied by then, and an item that cannot be read would keep its later
+// parts from being applied.
+func TestAcrossAnItemThatCannotBeRead(t *testing.T) {
+	s := spreadOn(t, valkeytest.Start(t))
+	counter, bucket, _ := buckets(t)
+	put(t, s, counter, "1")
+	put(t, s, bucket, "1")
+	place, _ := schema.Home(counter)
+	client := s.db.client(place)
+	if err := client.Do(t.Context(), client.B().Hset().Key(s.db.prefixes[place].item(counter.PK, counter.SK)).FieldValue().FieldValue("odd", "Q").Build()).Error(); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Transact(t.Context(), "token", []*schema.ItemWrite{setIf(counter, "1", "2"), setIf(bucket, "1", "2")}); err != nil {
+		t.Error(err)
+	}
+	if got := numberAt(t, s, bucket); got != "2" {
+		t.Errorf("the bucket has %s, want 2", got)
+	}
+}
+
 // One record of an adjustment stands beside one bucket, also where that is in the place of the namespace. One that ended
 // between the places is made when it is repeated.
 func TestOneRecordForOneBucket(t *testing.T) {
@@ -146,11 +161,9 @@ func TestOneRecordForOneBucket(t *testing.T) {
 	}
 	put(t, s, counter, "1")
 	adjust := func(k schema.Key, once, from, to, token string) error {
-		at := time.Now()
-		_, err := s.TransactWriteItems(t.Context(), &dynamodb.TransactWriteItemsInput{ClientRequestToken: aws.String(token), TransactItems: []types.TransactWriteItem{
-			setIf(counter, "1", "1"), setIf(k, from, to), schema.TransactOnce(theTable, schema.OnceKey(someNS, once), at, "booked"),
-		}})
-		return err
+		return s.Transact(t.Context(), token, []*schema.ItemWrite{
+			setIf(counter, "1", "1"), setIf(k, from, to), schema.PutOnce(schema.OnceKey(someNS, once), time.Now(), "booked"),
+		})
 	}
 	for _, test := range []struct {
 		once string
@@ -178,17 +191,14 @@ func TestDeletionsAcrossPlaces(t *testing.T) {
 	counter, bucket, another := buckets(t)
 	put(t, s, counter, "1")
 	remove := func(from string, keys ...schema.Key) error {
-		writes := append(make([]types.TransactWriteItem, 0, 1+len(keys)), setIf(counter, from, from))
+		writes := append(make([]*schema.ItemWrite, 0, 1+len(keys)), setIf(counter, from, from))
 		for _, k := range keys {
-			writes = append(writes, types.TransactWriteItem{Delete: &types.Delete{TableName: aws.String(theTable), Key: k.Attributes()}})
+			writes = append(writes, schema.NewDelete(k))
 		}
-		_, err := s.TransactWriteItems(t.Context(), &dynamodb.TransactWriteItemsInput{TransactItems: writes, ClientRequestToken: aws.String("token")})
-		return err
+		return s.Transact(t.Context(), "token", writes)
 	}
 	event := schema.AuditKey(someNS, "e", "1")
-	if _, err := s.TransactWriteItems(t.Context(), &dynamodb.TransactWriteItemsInput{TransactItems: []types.TransactWriteItem{
-		{Put: &types.Put{TableName: aws.String(theTable), Item: bucket.Attributes()}}, {Put: &types.Put{TableName: aws.String(theTable), Item: event.Attributes()}},
-	}}); err != nil {
+	if err := s.Transact(t.Context(), "", []*schema.ItemWrite{schema.NewPut(bucket.Attributes()), schema.NewPut(event.Attributes())}); err != nil {
 		t.Fatal(err)
 	}
 	put(t, s, another, "1")
@@ -215,7 +225,7 @@ func TestALatePart(t *testing.T) {
 	if left := time.Until(time.UnixMilli(latest)); err != nil || left > crossing+time.Second || left < crossing/2 {
 		t.Errorf("a part may come for %v, %v", left, err)
 	}
-	w, err := putting(&types.Put{Item: bucket.Attributes()})
+	w, err := writeOf(schema.NewPut(bucket.Attributes()))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -237,7 +247,7 @@ func TestQueryOverPlaces(t *testing.T) {
 	want := make([]string, 0, all)
 	for i := range all {
 		of := limiter.BucketKey{Entity: "e", Resource: string(rune('A' + i))}
-		if _, err := s.PutItem(t.Context(), &dynamodb.PutItemInput{Item: schema.NewBucketItem(someNS, of, 0)}); err != nil {
+		if _, err := s.Write(t.Context(), schema.NewPut(schema.NewBucketItem(someNS, of, 0))); err != nil {
 			t.Fatal(err)
 		}
 		want = append(want, schema.BucketKey(someNS, of, 0).PK)
@@ -253,7 +263,7 @@ func TestQueryOverPlaces(t *testing.T) {
 				t.Fatal(err)
 			}
 			for _, item := range out.Items {
-				got = append(got, keyOf(item).PK)
+				got = append(got, schema.KeyOf(item).PK)
 			}
 			q.ExclusiveStartKey = out.LastEvaluatedKey
 		}

@@ -27,18 +27,20 @@ type batch struct {
 }
 
 // words returns those of the script.
-func (b *batch) words(g *gains) []string {
+func (b *batch) words(g *gains) (words []string, err error) {
 	if len(b.writes) == 1 && b.token == "" && b.latest == 0 {
 		if words, ok := b.writes[0].plain(g); ok {
-			return words
+			return words, nil
 		}
 	}
 	const ofOne = 64 // about
-	words := append(make([]string, 0, ofOne*len(b.writes)), "batch", b.token, strconv.FormatInt(b.latest, 10), strconv.Itoa(len(b.writes)))
+	words = append(make([]string, 0, ofOne*len(b.writes)), "batch", b.token, strconv.FormatInt(b.latest, 10), strconv.Itoa(len(b.writes)))
 	for i := range b.writes {
-		words = b.writes[i].words(words)
+		if words, err = b.writes[i].words(words); err != nil {
+			return nil, wrong(err)
+		}
 	}
-	return g.words(words)
+	return g.words(words), nil
 }
 
 // apply runs the script with a batch of writes and their gains.
@@ -51,7 +53,11 @@ func (s *Session) apply(ctx context.Context, b *batch, g gains) (*result, error)
 	}
 	keys = g.keys(keys)
 	exact := slices.ContainsFunc(writes, func(w write) bool { return w.exact() })
-	reply, err := s.run(ctx, b.place, keys, b.words(&g), exact && d.cfg.Replica)
+	words, err := b.words(&g)
+	if err != nil {
+		return nil, err
+	}
+	reply, err := s.run(ctx, b.place, keys, words, exact && d.cfg.Replica)
 	if err != nil {
 		return nil, d.translate(err)
 	}

@@ -15,20 +15,12 @@ const skClaim, attrClaimant = "#CLAIM", "of"
 // that stays of a process that ended keeps out no repetition. claimed returns -1 where there is no such record.
 func claimed(writes []write) (with []write, record int) {
 	bucket := slices.IndexFunc(writes, func(w write) bool { return schema.IsBucket(w.itemKey()) })
-	record = slices.IndexFunc(writes, func(w write) bool { return w.kind == "P" && schema.IsOnce(w.itemKey()) })
+	record = slices.IndexFunc(writes, func(w write) bool { return w.Kind == schema.Put && schema.IsOnce(w.itemKey()) })
 	if bucket < 0 || record < 0 {
 		return writes, -1
 	}
 	of := &writes[record]
 	c := *of
-	c.sk = skClaim
-	c.condition = slices.Concat([]string{"|", "2"}, of.condition, []string{"=", attrClaimant, "S" + writes[bucket].pk}) // rule: one record stands beside one bucket
-	c.reads = append(slices.Clone(of.reads), attrClaimant)
-	c.actions.set = append(slices.Clone(of.actions.set), attrClaimant, "S"+writes[bucket].pk)
-	for i := 0; i < len(c.actions.set); i += 2 { // a put sets each attribute
-		if c.actions.set[i] == schema.AttrSK {
-			c.actions.set[i+1] = "S" + skClaim
-		}
-	}
+	c.sk, c.claimant = skClaim, writes[bucket].pk // rule: one record stands beside one bucket
 	return append(slices.Clone(writes), c), record
 }

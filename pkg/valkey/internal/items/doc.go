@@ -1,5 +1,5 @@
 // Package items keeps the items of a table on a Valkey or Redis server, and answers the calls of
-// awsdb.Client on them. So the engine of a fleet runs there as it does on DynamoDB.
+// awsdb.Items on them. So the engine of a fleet runs there as it does on DynamoDB.
 //
 // # Items
 //

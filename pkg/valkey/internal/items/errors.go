@@ -110,10 +110,9 @@ func isAnswer(err error, codes ...string) bool {
 
 const conditionText = "The conditional request failed"
 
-// conditionFailed is the error of a write whose condition did not hold, with the item where it was asked
-// for.
-func conditionFailed(item attributes, asked types.ReturnValuesOnConditionCheckFailure) error {
-	if asked != types.ReturnValuesOnConditionCheckFailureAllOld {
+// conditionFailed is the error of a write whose condition did not hold. It shows the item as it is where that is asked for.
+func conditionFailed(item attributes, shows bool) error {
+	if !shows {
 		item = nil
 	}
 	return &types.ConditionalCheckFailedException{Message: aws.String(conditionText), Item: item}

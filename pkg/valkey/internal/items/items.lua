@@ -29,25 +29,19 @@ local function holds(it) -- a condition
   return compares(l, op, v)
 end
 -- What a write sets, names and values in turn, and the attributes that it removes. The numbers of its actions come
--- first, then the pairs of those that set, subtract and add.
+-- first, then the pairs of those that set and add.
 local function changes(old, ok)
-  local set, less, added, removed = tonumber(a[p + 1]), tonumber(a[p + 2]), tonumber(a[p + 3]), tonumber(a[p + 4])
-  local count, first = set + less + added, p + 5
-  local names = first + 2 * count -- of what is subtracted, and then of what is removed
-  p = names + less + removed - 1
+  local set, added, removed = tonumber(a[p + 1]), tonumber(a[p + 2]), tonumber(a[p + 3])
+  local first = p + 4
+  local names = first + 2 * (set + added) -- of what is removed
+  p = names + removed - 1
   if not ok then return end
   local sets, gone = { unpack(a, first, names - 1) }, {}
-  for i = 1, less do
-    local from, at = a[names + i - 1], 2 * (set + i)
-    local o = old[from]
-    if not (o and numeric(o)) then error({ err = 'WRONGATTR ' .. from .. ' is no number' }) end
-    sets[at] = add(sets[at], o:byte(1) == 45 and o:sub(2) or (o == '0' and o or '-' .. o), sets[at - 1])
-  end
-  for i = 2 * (set + less) + 1, 2 * count, 2 do
+  for i = 2 * set + 1, 2 * (set + added), 2 do
     local v = old[sets[i]]
     if v then sets[i + 1] = add(v, sets[i + 1], sets[i]) end
   end
-  for i = names + less, p do if old[a[i]] then gone[#gone + 1] = a[i] end end
+  for i = names, p do if old[a[i]] then gone[#gone + 1] = a[i] end end
   return sets, gone
 end
 
@@ -132,7 +126,7 @@ local function change()
     if w.exists and (w.kind == 'D' or w.kind == 'P') then call('DEL', w.key) end
     if #w.gone > 0 then call('HDEL', w.key, unpack(w.gone)) end
     if #sets > 0 then call('HSET', w.key, unpack(sets)) end
-    if w.kind ~= 'C' and (w.old.SK or not w.exists) then -- an update that moves no entry has not read SK
+    if w.old.SK or not w.exists then -- an update that moves no entry has not read SK
       local it = {}
       if w.kind == 'U' then for k, v in pairs(w.old) do it[k] = v end end
       for j = 1, #sets, 2 do it[sets[j]] = sets[j + 1] end

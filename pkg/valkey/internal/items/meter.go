@@ -3,6 +3,8 @@ package items
 import (
 	"strconv"
 
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+
 	"github.com/ratelimit/ratelimit/pkg/internal/fleet/schema"
 )
 
@@ -20,20 +22,35 @@ type consumption struct {
 }
 
 // set notes an attribute that is set.
-func (m *meter) set(name, value string) {
+func (m *meter) set(name string, v types.AttributeValue) {
 	if name == schema.AttrLastTake || name == schema.AttrAt {
-		if n, err := strconv.ParseInt(value, 10, 64); err == nil {
+		if n, err := strconv.ParseInt(numberOf(v), 10, 64); err == nil {
 			m.at = max(m.at, n)
 		}
 	}
 }
 
-// counts notes a number that is added. It reports whether that is only for an aggregator, or for splits: an item of this
-// package does not have it.
-func (m *meter) counts(name, value string) bool {
-	limit, ok := schema.LimitOfConsumed(name)
-	if ok {
-		m.consumed = append(m.consumed, consumption{limit, value})
+// adds notes a number that is added.
+func (m *meter) adds(name string, v types.AttributeValue) {
+	if limit, ok := schema.LimitOfConsumed(name); ok {
+		m.consumed = append(m.consumed, consumption{limit, numberOf(v)})
 	}
+}
+
+// numberOf returns the text of a number, "" where it is none.
+func numberOf(v types.AttributeValue) string {
+	if n, ok := v.(*types.AttributeValueMemberN); ok {
+		return n.Value
+	}
+	return ""
+}
+
+// uncounted reports whether an attribute is only for an aggregator, or for splits: an item of this package does not have
+// it.
+func uncounted(name string) bool {
+	_, ok := schema.LimitOfConsumed(name)
 	return ok || name == schema.AttrUnits
 }
+
+// isUncounted reports whether a change adds to such an attribute.
+func isUncounted(c *schema.Change) bool { return c.Kind == schema.Add && uncounted(c.Attr) }

@@ -38,7 +38,7 @@ func TestReadBesideASweep(t *testing.T) {
 	}
 	it := k.Attributes()
 	it[schema.LimitAttr("l", schema.LimitConsumed)], it[schema.AttrLastTake] = numberOf("5000"), numberOf(strconv.FormatInt(at.UnixMilli(), 10))
-	if _, err := s.PutItem(t.Context(), &dynamodb.PutItemInput{Item: it}); err != nil {
+	if _, err := s.Write(t.Context(), schema.NewPut(it)); err != nil {
 		t.Fatal(err)
 	}
 	for _, until := range []int32{0, 2, 0} {
@@ -61,15 +61,15 @@ func TestPlainWriteWithoutAPermission(t *testing.T) {
 		s := openDB(t, server, "u", time.Now).Session()
 		it := itemKey("s")
 		it[schema.AttrEpoch], it[schema.AttrSerial] = numberOf("0"), numberOf("7")
-		if _, err := s.PutItem(t.Context(), &dynamodb.PutItemInput{Item: it}); err != nil {
+		if _, err := s.Write(t.Context(), schema.NewPut(it)); err != nil {
 			t.Fatal(err)
 		}
 		server.Must("ACL", "SETUSER", "u", "-"+command)
-		e := schema.NewExpression()
-		e.Require(schema.AttrEpoch, "=", numberOf("0"))
-		e.Set("id", &types.AttributeValueMemberB{Value: []byte("x")})
-		e.Add(schema.AttrSerial, 1)
-		_, err := s.UpdateItem(t.Context(), e.Input("t", schema.Key{PK: "p", SK: "s"}))
+		w := schema.NewUpdate(schema.Key{PK: "p", SK: "s"})
+		w.Require(schema.AttrEpoch, "=", numberOf("0"))
+		w.Set("id", &types.AttributeValueMemberB{Value: []byte("x")})
+		w.Add(schema.AttrSerial, 1)
+		_, err := s.Write(t.Context(), w)
 		applied := server.Must("HGET", "{t}:i:p\x00s", schema.AttrSerial) == "8"
 		if uncertain := errors.Is(awsdb.Translate(err), limiter.ErrUncertain); err == nil || applied && !uncertain {
 			t.Errorf("without %s: %v, applied %t", command, err, applied)

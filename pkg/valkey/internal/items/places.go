@@ -6,7 +6,6 @@ import (
 	"sync"
 
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
-	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
 	"github.com/ratelimit/ratelimit/pkg/internal/fleet/schema"
 )
@@ -19,8 +18,8 @@ func home(k schema.Key, places int) (place int, known bool) {
 	return schema.Home(k)
 }
 
-// Part returns the place that a call of awsdb.Client is for, by its input, and how many there are. It reports false for a
-// call that is for several. It is nil where there is one place.
+// Part returns the place that a call of awsdb.Items is for, by its writes or its input, and how many there are. It
+// reports false for a call that is for several. It is nil where there is one place.
 func (d *DB) Part() (part func(in any) (place int, one bool), places int) {
 	if len(d.prefixes) == 1 {
 		return nil, 0
@@ -30,22 +29,18 @@ func (d *DB) Part() (part func(in any) (place int, one bool), places int) {
 
 func partOf(in any) (place int, one bool) {
 	switch in := in.(type) {
-	case *dynamodb.UpdateItemInput:
-		return schema.Home(keyOf(in.Key))
-	case *dynamodb.PutItemInput:
-		return schema.Home(keyOf(in.Item))
+	case *schema.ItemWrite:
+		return schema.Home(in.Key)
 	case *dynamodb.GetItemInput:
-		return schema.Home(keyOf(in.Key))
-	case *dynamodb.DeleteItemInput:
-		return schema.Home(keyOf(in.Key))
+		return schema.Home(schema.KeyOf(in.Key))
 	case *dynamodb.QueryInput:
 		return schema.HomeOfQuery(in)
 	case *dynamodb.BatchGetItemInput:
 		for table := range in.RequestItems {
-			return homeOfAll(in.RequestItems[table].Keys, keyOf)
+			return homeOfAll(in.RequestItems[table].Keys, schema.KeyOf)
 		}
-	case *dynamodb.TransactWriteItemsInput:
-		return homeOfAll(in.TransactItems, keyOfTransaction)
+	case []*schema.ItemWrite:
+		return homeOfAll(in, func(w *schema.ItemWrite) schema.Key { return w.Key })
 	}
 	return 0, false
 }
@@ -62,21 +57,6 @@ func homeOfAll[T any](items []T, key func(T) schema.Key) (place int, one bool) {
 		}
 	}
 	return place, one
-}
-
-// keyOfTransaction returns the key of the item of a part of a transaction.
-func keyOfTransaction(t types.TransactWriteItem) schema.Key {
-	switch {
-	case t.Update != nil:
-		return keyOf(t.Update.Key)
-	case t.Put != nil:
-		return keyOf(t.Put.Item)
-	case t.Delete != nil:
-		return keyOf(t.Delete.Key)
-	case t.ConditionCheck != nil:
-		return keyOf(t.ConditionCheck.Key)
-	}
-	return schema.Key{}
 }
 
 // inPlaces makes n calls, at once where there are several, and returns the first error.
@@ -185,7 +165,7 @@ func (d *DB) parts(writes []write) []part {
 		switch place, known := schema.Home(writes[i].itemKey()); {
 		case known, writes[i].sk == skClaim:
 			add(place, i)
-		case writes[i].kind == "D":
+		case writes[i].Kind == schema.Delete:
 			for place := range d.prefixes {
 				add(place, i)
 			}

@@ -1,9 +1,11 @@
 package items
 
 import (
+	"iter"
 	"slices"
 	"strconv"
-	"strings"
+
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
 	"github.com/ratelimit/ratelimit/pkg/internal/fleet/schema"
 )
@@ -17,108 +19,135 @@ import (
 // attributes that are set is next. Those have names and values in turn, the id of the write first. The words end with
 // those of [gains.added].
 func (w *write) plain(g *gains) (words []string, ok bool) {
-	a := &w.actions
-	comparisons, ok := w.isPlain(g)
-	if !ok {
+	if !w.isPlain(g) {
 		return nil, false
 	}
-	const fixed = 8 // counts, and the first words
-	words = make([]string, 0, fixed+len(a.added)+2*len(comparisons)+len(a.set)+2*len(g.names))
-	words = append(words, "plain", w.image, strconv.Itoa(len(a.added)/2), "")
-	first := len(words)
-	for i := 0; i < len(a.added); i += 2 {
-		words = append(words, a.added[i])
+	const ofCondition, ofChange, fixed = 4, 2, 7 // words, at most of a comparison
+	words = make([]string, 0, fixed+ofCondition*len(w.Conditions)+ofChange*(len(w.Changes)+len(g.names)))
+	words = append(words, "plain", w.image, "", "")
+	names := len(words)
+	for c := range w.changing(schema.Add) {
+		words = append(words, c.Attr)
 	}
-	for i := 0; i < len(comparisons); i += 3 {
-		if name := comparisons[i+1]; !slices.Contains(words[first:], name) {
-			words = append(words, name)
+	added := words[names:]
+	serial := slices.Index(added, schema.AttrSerial)
+	added[0], added[serial] = added[serial], added[0]
+	for i := range w.Conditions {
+		if attr := w.Conditions[i].Attr; !slices.Contains(words[names:], attr) {
+			words = append(words, attr)
 		}
 	}
-	read := words[first:]
-	words[first-1] = strconv.Itoa(len(read))
-	for i := 0; i < len(a.added); i += 2 {
-		words = append(words, a.added[i+1])
+	read := words[names:]
+	words[names-2], words[names-1] = strconv.Itoa(len(added)), strconv.Itoa(len(read))
+	amounts := len(words)
+	for c := range w.changing(schema.Add) {
+		words = append(words, simple(c.Value))
 	}
-	words = append(words, strconv.Itoa(len(comparisons)/3))
-	for i := 0; i < len(comparisons); i += 3 {
-		words = append(words, strconv.Itoa(slices.Index(read, comparisons[i+1])+1), comparisons[i], comparisons[i+2])
+	words[amounts], words[amounts+serial] = words[amounts+serial], words[amounts]
+	words = append(words, strconv.Itoa(len(w.Conditions)))
+	for i := range w.Conditions {
+		c := &w.Conditions[i]
+		words = append(words, strconv.Itoa(slices.Index(read, c.Attr)+1), c.Operator, simple(c.Value))
 	}
-	words = append(words, strconv.Itoa(len(a.set)/2))
-	words = append(words, a.set...)
-	return g.added(words), true
+	return g.added(w.sets(words)), true
 }
 
-// isPlain reports whether plain.lua applies a write, and returns its comparisons. Such a write updates an item that is
-// there. All its comparisons have to hold. It sets and adds. Its use is counted in an hour that is thought to be there.
-func (w *write) isPlain(g *gains) (comparisons []string, ok bool) {
-	a := &w.actions
-	if w.kind != "U" || len(a.lessened) > 0 || len(a.removed) > 0 || len(g.full) > 0 {
-		return nil, false
+// sets appends how many attributes are set, and their names and values, the id of the write first.
+func (w *write) sets(to []string) []string {
+	n, id := len(to), -1
+	to = append(to, "")
+	for c := range w.changing(schema.Set) {
+		if id < 0 && isID(c.Value) {
+			id = len(to)
+		}
+		to = append(to, c.Attr, simple(c.Value))
 	}
-	comparisons, ok = conjunction(w.condition)
-	if !ok || !needs(comparisons, schema.AttrEpoch) || movesEntries(a.set, comparisons) || movesEntries(a.added, nil) {
-		return nil, false
-	}
-	isSerial := func(name, _ string) bool { return name == schema.AttrSerial }
-	return comparisons, toFront(a.added, isSerial) && toFront(a.set, isID)
+	to[n+1], to[n+2], to[id], to[id+1] = to[id], to[id+1], to[n+1], to[n+2]
+	to[n] = strconv.Itoa((len(to) - n) / 2)
+	return to
 }
 
-// isID reports whether an attribute is the id of a write, which is binary.
-func isID(_, value string) bool { return strings.HasPrefix(value, "B") }
+// changing yields the changes of a kind, without those that are not stored.
+func (w *write) changing(kind schema.ChangeKind) iter.Seq[*schema.Change] {
+	return func(yield func(*schema.Change) bool) {
+		for i := range w.Changes {
+			if c := &w.Changes[i]; c.Kind == kind && !isUncounted(c) && !yield(c) {
+				return
+			}
+		}
+	}
+}
 
-// id returns the id of a write that is plain; "" = it sets nothing.
+// isPlain reports whether plain.lua applies a write. Such a write updates an item that is there. All its conditions are
+// comparisons. It sets its id, and adds to the serial number. Its use is counted in an hour that is thought to be there.
+func (w *write) isPlain(g *gains) bool {
+	if w.Kind != schema.Update || w.OrNew || len(g.full) > 0 || !w.needs(schema.AttrEpoch) || w.named() == nil {
+		return false
+	}
+	for i := range w.Conditions {
+		if c := &w.Conditions[i]; c.Kind != schema.Compare || !isSimple(c.Value) {
+			return false
+		}
+	}
+	serial := false
+	for i := range w.Changes {
+		c := &w.Changes[i]
+		if c.Kind == schema.Remove || !isSimple(c.Value) || w.movesEntry(c) {
+			return false
+		}
+		serial = serial || c.Kind == schema.Add && c.Attr == schema.AttrSerial
+	}
+	return serial
+}
+
+// isSimple reports whether a value is no document and no set.
+func isSimple(v types.AttributeValue) bool {
+	switch v.(type) {
+	case *types.AttributeValueMemberS, *types.AttributeValueMemberN, *types.AttributeValueMemberB:
+		return true
+	}
+	return false
+}
+
+// simple returns the text of a simple value.
+func simple(v types.AttributeValue) string {
+	s, _ := encode(v) // which fails for no such value
+	return s
+}
+
+// isID reports whether a value is the id of a write, which is binary.
+func isID(v types.AttributeValue) bool {
+	_, ok := v.(*types.AttributeValueMemberB)
+	return ok
+}
+
+// named returns the change that sets the id of the write; nil = it has none.
+func (w *write) named() *schema.Change {
+	for c := range w.changing(schema.Set) {
+		if isID(c.Value) {
+			return c
+		}
+	}
+	return nil
+}
+
+// id returns the text of the id of the write; "" = it has none.
 func (w *write) id() string {
-	if len(w.actions.set) == 0 {
-		return ""
+	if c := w.named(); c != nil {
+		return simple(c.Value)
 	}
-	return w.actions.set[1]
+	return ""
 }
 
-// toFront puts a name with its value before the others, and reports whether it is among them.
-func toFront(of []string, is func(name, value string) bool) bool {
-	for i := 0; i < len(of); i += 2 {
-		if is(of[i], of[i+1]) {
-			of[0], of[1], of[i], of[i+1] = of[i], of[i+1], of[0], of[1]
-			return true
-		}
-	}
-	return false
-}
-
-// movesEntries reports whether an attribute is set, by names and values in turn, by which a sorted set leads to the
-// item. That of the items that expire leads to one with another time, too.
-func movesEntries(set, comparisons []string) bool {
-	for i := 0; i < len(set); i += 2 {
-		if name := set[i]; slices.Contains(entryNames, name) && (name != schema.AttrTTL || !needs(comparisons, name)) {
-			return true
-		}
-	}
-	return false
+// movesEntry reports whether an attribute is changed by which a sorted set leads to the item. That of the items that
+// expire leads to one with another time, too.
+func (w *write) movesEntry(c *schema.Change) bool {
+	return slices.Contains(entryNames, c.Attr) && (c.Attr != schema.AttrTTL || c.Kind != schema.Set || !w.needs(c.Attr))
 }
 
 // needs reports whether a comparison does not hold without an attribute.
-func needs(comparisons []string, name string) bool {
-	for i := 0; i < len(comparisons); i += 3 {
-		if comparisons[i] != "<>" && comparisons[i+1] == name {
-			return true
-		}
-	}
-	return false
-}
-
-// conjunction returns the words of the comparisons of a condition that has no other parts: the operator, the
-// attribute and the value of each.
-func conjunction(condition []string) (comparisons []string, ok bool) {
-	if condition[0] == "&" {
-		condition = condition[2:]
-	}
-	if len(condition)%3 != 0 {
-		return nil, false
-	}
-	for i := 0; i < len(condition); i += 3 {
-		if !isComparison(condition[i]) {
-			return nil, false
-		}
-	}
-	return condition, true
+func (w *write) needs(attr string) bool {
+	return slices.ContainsFunc(w.Conditions, func(c schema.Condition) bool {
+		return c.Kind == schema.Compare && c.Operator != "<>" && c.Attr == attr
+	})
 }

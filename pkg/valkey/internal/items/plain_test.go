@@ -1,14 +1,12 @@
 package items_test
 
 import (
-	"maps"
 	"math/rand/v2"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
 
-	"github.com/aws/aws-sdk-go-v2/aws"
-	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
@@ -19,25 +17,36 @@ import (
 )
 
 // anyWrite draws a write as takes are: an id, comparisons, and numbers to set and to add.
-func anyWrite(r *rand.Rand) *dynamodb.UpdateItemInput {
-	e := schema.NewExpression()
+func anyWrite(r *rand.Rand) *schema.ItemWrite {
+	w := schema.NewUpdate(schema.Key{PK: "p", SK: "plain"})
 	number := func() types.AttributeValue { return numberOf(anyNumber(r).String()) }
-	e.Require("ep", "=", numberOf(strconv.Itoa(r.IntN(8)/7)))
+	w.Require("ep", "=", numberOf(strconv.Itoa(r.IntN(8)/7)))
 	for _, name := range []string{"a", "b", "absent", "text"} {
 		if op := []string{"<", "<=", ">", ">=", "<>", "", "", ""}[r.IntN(8)]; op != "" {
-			e.Require(name, op, number())
+			w.Require(name, op, number())
 		}
 	}
 	if r.IntN(2) == 0 {
-		e.Set("b", number())
+		w.Set("b", number())
 	}
-	e.Set("id", &types.AttributeValueMemberB{Value: []byte{byte(r.IntN(256)), 1}})
+	w.Set("id", &types.AttributeValueMemberB{Value: []byte{byte(r.IntN(256)), 1}})
 	for _, name := range []string{"a", "c", "new", schema.AttrSerial} {
 		if n := anyNumber(r); r.IntN(3) > 0 || name == schema.AttrSerial {
-			e.AddValue(name, numberOf(n.String()))
+			w.AddValue(name, numberOf(n.String()))
 		}
 	}
-	return e.Input("t", schema.Key{PK: "p", SK: "plain"})
+	return w
+}
+
+// comparisonsOf returns the text of the comparisons of a write.
+func comparisonsOf(w *schema.ItemWrite) string {
+	var all []string
+	for _, c := range w.Conditions {
+		if n, ok := c.Value.(*types.AttributeValueMemberN); ok {
+			all = append(all, c.Attr+" "+c.Operator+" "+n.Value)
+		}
+	}
+	return strings.Join(all, " AND ")
 }
 
 // A plain write does what a batch of it does.
@@ -48,10 +57,8 @@ func TestPlainWrites(t *testing.T) {
 	for i := range 2000 {
 		plain := anyWrite(r)
 		batch := *plain
-		batch.Key = itemKey("batch")
-		batch.ConditionExpression = aws.String(aws.ToString(plain.ConditionExpression) + " AND attribute_exists(#k)") // no plain write has it
-		batch.ExpressionAttributeNames = map[string]string{"#k": "PK"}
-		maps.Copy(batch.ExpressionAttributeNames, plain.ExpressionAttributeNames)
+		batch.Key.SK, batch.Conditions = "batch", slices.Clone(plain.Conditions)
+		batch.RequirePresent(schema.AttrPK) // no plain write has it
 		if i%50 == 0 {
 			for _, sk := range []string{"plain", "batch"} {
 				it := itemKey(sk)
@@ -59,13 +66,13 @@ func TestPlainWrites(t *testing.T) {
 					it[name] = numberOf(n)
 				}
 				it["text"] = textOf("x")
-				if _, err := s.PutItem(t.Context(), &dynamodb.PutItemInput{Item: it}); err != nil {
+				if _, err := s.Write(t.Context(), schema.NewPut(it)); err != nil {
 					t.Fatal(err)
 				}
 			}
 		}
-		one, oneErr := s.UpdateItem(t.Context(), plain)
-		other, otherErr := s.UpdateItem(t.Context(), &batch)
+		one, oneErr := s.Write(t.Context(), plain)
+		other, otherErr := s.Write(t.Context(), &batch)
 		was, refused := awsdb.ConditionItem(oneErr)
 		were, alsoRefused := awsdb.ConditionItem(otherErr)
 		if refused != alsoRefused || !refused && (oneErr != nil || otherErr != nil) {
@@ -73,11 +80,11 @@ func TestPlainWrites(t *testing.T) {
 		}
 		if !refused {
 			applied++
-			was, were = one.Attributes, other.Attributes
+			was, were = one, other
 		}
 		same := cmpopts.IgnoreMapEntries(func(name string, _ types.AttributeValue) bool { return name == "SK" })
 		if diff := cmp.Diff(were, was, same, cmpopts.IgnoreUnexported(types.AttributeValueMemberN{}, types.AttributeValueMemberS{}, types.AttributeValueMemberB{})); diff != "" {
-			t.Fatalf("%d: %s (-batch +plain):\n%s", i, aws.ToString(plain.ConditionExpression), diff)
+			t.Fatalf("%d: %s (-batch +plain):\n%s", i, comparisonsOf(plain), diff)
 		}
 	}
 	if applied < 200 {
@@ -90,26 +97,25 @@ func TestPlainWriteOfAKnownItem(t *testing.T) {
 	s := open(t, valkeytest.Start(t))
 	it := itemKey("s")
 	it["ep"], it[schema.AttrSerial] = numberOf("0"), numberOf("7")
-	if _, err := s.PutItem(t.Context(), &dynamodb.PutItemInput{Item: it}); err != nil {
+	if _, err := s.Write(t.Context(), schema.NewPut(it)); err != nil {
 		t.Fatal(err)
 	}
-	write := func(known int64) *dynamodb.UpdateItemOutput {
-		e := schema.NewExpression()
-		e.Require("ep", "=", numberOf("0"))
-		e.Set("id", &types.AttributeValueMemberB{Value: []byte("x")})
-		e.Add(schema.AttrSerial, 1)
-		in := e.Input("t", schema.Key{PK: "p", SK: "s"})
-		in.ReturnValues = awsdb.ChangesSince(known)
-		out, err := s.UpdateItem(t.Context(), in)
-		if err = awsdb.CheckReply(in, out, err); err != nil {
+	write := func(known int64) (image map[string]types.AttributeValue) {
+		w := schema.NewUpdate(schema.Key{PK: "p", SK: "s"})
+		w.Require("ep", "=", numberOf("0"))
+		w.Set("id", &types.AttributeValueMemberB{Value: []byte("x")})
+		w.Add(schema.AttrSerial, 1)
+		w.Known = known
+		image, err := s.Write(t.Context(), w)
+		if err = awsdb.CheckReply(w, image, err); err != nil {
 			t.Fatal(err)
 		}
-		return out
+		return image
 	}
-	if out := write(7); len(out.Attributes) > 0 {
-		t.Errorf("a write on the item that its sender knows is answered with %v", out.Attributes)
+	if image := write(7); len(image) > 0 {
+		t.Errorf("a write on the item that its sender knows is answered with %v", image)
 	}
-	if out := write(7); out.Attributes["PK"] == nil || out.Attributes["id"] == nil {
-		t.Errorf("a write on another item is answered with %v, want the item", out.Attributes)
+	if image := write(7); image["PK"] == nil || image["id"] == nil {
+		t.Errorf("a write on another item is answered with %v, want the item", image)
 	}
 }

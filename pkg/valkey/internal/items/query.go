@@ -23,7 +23,7 @@ type entry struct {
 	place int
 }
 
-// Query implements awsdb.Client by two round trips: the entries, and their items. An item that cannot be read has its
+// Query implements awsdb.Items by two round trips: the entries, and their items. An item that cannot be read has its
 // keys alone, as in BatchGetItem.
 func (s *Session) Query(ctx context.Context, in *dynamodb.QueryInput, _ ...func(*dynamodb.Options)) (*dynamodb.QueryOutput, error) {
 	q, err := queryOf(in)

@@ -6,8 +6,11 @@ import (
 
 	"github.com/redis/rueidis"
 
+	"github.com/ratelimit/ratelimit/pkg/internal/fleet/schema"
 	"github.com/ratelimit/ratelimit/pkg/limiter"
 	"github.com/ratelimit/ratelimit/test/kit/valkeytest"
+
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 )
 
 // A reply without the item has the id of its write. Another one leaves the outcome unknown.
@@ -17,7 +20,10 @@ func TestReplyToAnotherWrite(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(client.Close)
-	mine := &batch{writes: []write{{actions: actions{set: []string{"lw1", "Bmine", "lt", "1"}}}}}
+	of := schema.NewUpdate(schema.Key{})
+	of.Set("lw1", &types.AttributeValueMemberB{Value: []byte("mine")})
+	of.Set("lt", schema.NumberAttribute(1))
+	mine := &batch{writes: []write{{ItemWrite: of}}}
 	for script, want := range map[string]error{
 		"return {1, '1', '2', 'Bmine'}":  nil,
 		"return {1, '1', '2', 'Bother'}": limiter.ErrUncertain,

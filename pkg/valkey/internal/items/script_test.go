@@ -9,12 +9,11 @@ import (
 	"testing"
 	"time"
 
-	"github.com/aws/aws-sdk-go-v2/aws"
-	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 	"github.com/redis/rueidis"
 
 	"github.com/ratelimit/ratelimit/pkg/internal/fleet/awsdb"
+	"github.com/ratelimit/ratelimit/pkg/internal/fleet/schema"
 	"github.com/ratelimit/ratelimit/pkg/valkey/internal/items"
 	"github.com/ratelimit/ratelimit/test/kit/valkeytest"
 )
@@ -77,30 +76,30 @@ func TestNumbers(t *testing.T) {
 		case 1:
 			y = new(big.Int).Add(new(big.Int).Neg(x), big.NewInt(int64(r.IntN(3)-1)))
 		}
-		if _, err := s.PutItem(t.Context(), &dynamodb.PutItemInput{Item: map[string]types.AttributeValue{
-			"PK": textOf("p"), "SK": textOf("s"), "a": numberOf(x.String()), "b": numberOf(x.String()), "n": numberOf("1"),
-		}}); err != nil {
+		if _, err := s.Write(t.Context(), schema.NewPut(map[string]types.AttributeValue{
+			"PK": textOf("p"), "SK": textOf("s"), "a": numberOf(x.String()), "b": numberOf(x.String()), "c": numberOf(y.String()), "n": numberOf("1"),
+		})); err != nil {
 			t.Fatal(err)
 		}
-		out, err := s.UpdateItem(t.Context(), &dynamodb.UpdateItemInput{
-			Key: itemKey("s"), UpdateExpression: aws.String("SET #c = :y - #a ADD #b :y, #d :y"), ReturnValues: types.ReturnValueAllNew,
-			ExpressionAttributeNames:  map[string]string{"#a": "a", "#b": "b", "#c": "c", "#d": "d"},
-			ExpressionAttributeValues: map[string]types.AttributeValue{":y": numberOf(y.String())},
-		})
+		sums := schema.NewUpdate(schema.Key{PK: "p", SK: "s"})
+		sums.AddValue("b", numberOf(y.String()))
+		sums.AddValue("c", numberOf(new(big.Int).Neg(x).String()))
+		sums.AddValue("d", numberOf(y.String()))
+		image, err := s.Write(t.Context(), sums)
 		if err != nil {
 			t.Fatalf("%d: %s %s: %v", i, x, y, err)
 		}
 		for name, want := range map[string]*big.Int{"a": x, "b": new(big.Int).Add(x, y), "c": new(big.Int).Sub(y, x), "d": y} {
-			if got, _ := out.Attributes[name].(*types.AttributeValueMemberN); got == nil || got.Value != want.String() {
-				t.Fatalf("%d: x=%s y=%s: %s is %v, want %s", i, x, y, name, out.Attributes[name], want)
+			if got, _ := image[name].(*types.AttributeValueMemberN); got == nil || got.Value != want.String() {
+				t.Fatalf("%d: x=%s y=%s: %s is %v, want %s", i, x, y, name, image[name], want)
 			}
 		}
 		for op, want := range map[string]bool{"<": x.Cmp(y) < 0, "<=": x.Cmp(y) <= 0, ">": x.Cmp(y) > 0, ">=": x.Cmp(y) >= 0, "=": x.Cmp(y) == 0, "<>": x.Cmp(y) != 0} {
-			_, err := s.UpdateItem(t.Context(), &dynamodb.UpdateItemInput{
-				Key: itemKey("s"), UpdateExpression: aws.String("SET #e = :y"), ConditionExpression: aws.String("#a " + op + " :y"),
-				ExpressionAttributeNames:  map[string]string{"#a": "a", "#e": "e"},
-				ExpressionAttributeValues: map[string]types.AttributeValue{":y": numberOf(y.String())},
-			})
+			compared := schema.NewUpdate(schema.Key{PK: "p", SK: "s"})
+			compared.Answer, compared.Shows = schema.AnswerNothing, false
+			compared.Require("a", op, numberOf(y.String()))
+			compared.Set("e", numberOf(y.String()))
+			_, err := s.Write(t.Context(), compared)
 			_, refused := awsdb.ConditionItem(err)
 			if err != nil && !refused || refused == want {
 				t.Fatalf("%d: %s %s %s: %v, want %t", i, x, op, y, err, want)
@@ -118,7 +117,7 @@ func TestNewItemHasItsNumbersInFront(t *testing.T) {
 		for _, name := range []string{"a", "b", "c"} {
 			it[name], it["text_"+name] = numberOf("1"), textOf("x")
 		}
-		if _, err := s.PutItem(t.Context(), &dynamodb.PutItemInput{Item: it}); err != nil {
+		if _, err := s.Write(t.Context(), schema.NewPut(it)); err != nil {
 			t.Fatal(err)
 		}
 		names := strings.Fields(server.Must("EVAL", "return table.concat(redis.call('HKEYS', KEYS[1]), ' ')", "1", "{t}:i:p\x00s"))

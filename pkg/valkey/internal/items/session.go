@@ -2,7 +2,6 @@ package items
 
 import (
 	"context"
-	"errors"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
@@ -19,62 +18,24 @@ type Session struct {
 	of uint64 // number of the histories; 0 = whatever histories the servers have
 }
 
-var _ awsdb.Client = (*Session)(nil)
+var _ awsdb.Items = (*Session)(nil)
 
-// UpdateItem implements awsdb.Client.
-func (s *Session) UpdateItem(ctx context.Context, in *dynamodb.UpdateItemInput, _ ...func(*dynamodb.Options)) (*dynamodb.UpdateItemOutput, error) {
-	w, err := updating(&types.Update{
-		Key: in.Key, ConditionExpression: in.ConditionExpression, UpdateExpression: in.UpdateExpression,
-		ExpressionAttributeNames: in.ExpressionAttributeNames, ExpressionAttributeValues: in.ExpressionAttributeValues,
-		ReturnValuesOnConditionCheckFailure: in.ReturnValuesOnConditionCheckFailure,
-	})
+// Write implements awsdb.Items.
+func (s *Session) Write(ctx context.Context, of *schema.ItemWrite) (map[string]types.AttributeValue, error) {
+	w, err := writeOf(of)
 	if err != nil {
 		return nil, wrong(err)
 	}
-	if serial, ok := awsdb.SerialOf(in.ReturnValues); ok {
-		w.image = serial
-	} else if in.ReturnValues == types.ReturnValueAllNew || in.ReturnValues == types.ReturnValueUpdatedNew {
-		w.image = wholeImage
-	}
+	w.answered()
 	image, err := s.one(ctx, &w)
 	if err != nil {
 		return nil, err
 	}
-	if in.ReturnValues == types.ReturnValueUpdatedNew {
-		delete(image, "PK") // which an update does not change
-		delete(image, "SK")
+	if of.Answer == schema.AnswerUpdated {
+		delete(image, schema.AttrPK) // which an update does not change
+		delete(image, schema.AttrSK)
 	}
-	return &dynamodb.UpdateItemOutput{Attributes: image}, nil
-}
-
-// PutItem implements awsdb.Client.
-func (s *Session) PutItem(ctx context.Context, in *dynamodb.PutItemInput, _ ...func(*dynamodb.Options)) (*dynamodb.PutItemOutput, error) {
-	w, err := putting(&types.Put{
-		Item: in.Item, ConditionExpression: in.ConditionExpression, ExpressionAttributeNames: in.ExpressionAttributeNames,
-		ExpressionAttributeValues: in.ExpressionAttributeValues, ReturnValuesOnConditionCheckFailure: in.ReturnValuesOnConditionCheckFailure,
-	})
-	if err != nil {
-		return nil, wrong(err)
-	}
-	if _, err := s.one(ctx, &w); err != nil {
-		return nil, err
-	}
-	return &dynamodb.PutItemOutput{}, nil
-}
-
-// DeleteItem implements awsdb.Client.
-func (s *Session) DeleteItem(ctx context.Context, in *dynamodb.DeleteItemInput, _ ...func(*dynamodb.Options)) (*dynamodb.DeleteItemOutput, error) {
-	w, err := deleting(&types.Delete{
-		Key: in.Key, ConditionExpression: in.ConditionExpression, ExpressionAttributeNames: in.ExpressionAttributeNames,
-		ExpressionAttributeValues: in.ExpressionAttributeValues, ReturnValuesOnConditionCheckFailure: in.ReturnValuesOnConditionCheckFailure,
-	})
-	if err != nil {
-		return nil, wrong(err)
-	}
-	if _, err := s.one(ctx, &w); err != nil {
-		return nil, err
-	}
-	return &dynamodb.DeleteItemOutput{}, nil
+	return image, nil
 }
 
 // one applies one write, and returns its image.
@@ -100,38 +61,34 @@ func (s *Session) one(ctx context.Context, w *write) (attributes, error) {
 			}
 		}
 		if !r.applied {
-			return nil, conditionFailed(r.images[0], w.asked)
+			return nil, conditionFailed(r.images[0], w.Shows)
 		}
 		s.db.usage.know(w, &gains)
 		return r.images[0], nil
 	}
 }
 
-// TransactWriteItems implements awsdb.Client.
-func (s *Session) TransactWriteItems(ctx context.Context, in *dynamodb.TransactWriteItemsInput, _ ...func(*dynamodb.Options)) (*dynamodb.TransactWriteItemsOutput, error) {
-	writes := make([]write, len(in.TransactItems))
-	for i := range in.TransactItems {
-		var err error
-		if writes[i], err = transacting(&in.TransactItems[i]); err != nil {
-			return nil, wrong(err)
-		}
+// Transact implements awsdb.Items.
+func (s *Session) Transact(ctx context.Context, token string, all []*schema.ItemWrite) error {
+	writes, err := writesOf(all)
+	if err != nil {
+		return wrong(err)
 	}
 	var r *result
-	var err error
 	record, sent := -1, len(writes)
 	if len(s.db.prefixes) > 1 {
 		writes, record = claimed(writes)
 	}
 	if parts := s.db.parts(writes); len(parts) > 1 {
-		r, err = s.across(ctx, aws.ToString(in.ClientRequestToken), writes, parts)
+		r, err = s.across(ctx, token, writes, parts)
 	} else {
-		r, err = s.apply(ctx, &batch{place: parts[0].place, writes: writes, token: aws.ToString(in.ClientRequestToken)}, gains{})
+		r, err = s.apply(ctx, &batch{place: parts[0].place, writes: writes, token: token}, gains{})
 	}
 	if err != nil {
-		return nil, err
+		return err
 	}
 	if r.applied {
-		return &dynamodb.TransactWriteItemsOutput{}, nil
+		return nil
 	}
 	if record >= 0 {
 		r.held[record] = r.held[record] && r.held[sent]
@@ -141,29 +98,41 @@ func (s *Session) TransactWriteItems(ctx context.Context, in *dynamodb.TransactW
 		reason := types.CancellationReason{Code: aws.String("None")}
 		if !r.held[i] {
 			reason = types.CancellationReason{Code: aws.String(awsdb.ConditionFailed), Message: aws.String(conditionText)}
-			if writes[i].asked == types.ReturnValuesOnConditionCheckFailureAllOld {
+			if writes[i].Shows {
 				reason.Item = r.images[i]
 			}
 		}
 		canceled.CancellationReasons = append(canceled.CancellationReasons, reason)
 	}
-	return nil, canceled
+	return canceled
 }
 
-// BatchWriteItem implements awsdb.Client. All of it that is in one place is applied, or nothing of that is.
+// writesOf returns writes in words.
+func writesOf(all []*schema.ItemWrite) ([]write, error) {
+	writes := make([]write, len(all))
+	for i := range all {
+		var err error
+		if writes[i], err = writeOf(all[i]); err != nil {
+			return nil, err
+		}
+	}
+	return writes, nil
+}
+
+// BatchWriteItem implements awsdb.Items. All of it that is in one place is applied, or nothing of that is.
 func (s *Session) BatchWriteItem(ctx context.Context, in *dynamodb.BatchWriteItemInput, _ ...func(*dynamodb.Options)) (*dynamodb.BatchWriteItemOutput, error) {
 	for _, requests := range in.RequestItems {
-		writes := make([]write, len(requests))
+		all := make([]*schema.ItemWrite, len(requests))
 		for i, r := range requests {
-			var err error
 			if r.PutRequest != nil {
-				writes[i], err = putting(&types.Put{Item: r.PutRequest.Item})
+				all[i] = schema.NewPut(r.PutRequest.Item)
 			} else {
-				writes[i], err = deleting(&types.Delete{Key: r.DeleteRequest.Key})
+				all[i] = schema.NewDelete(schema.KeyOf(r.DeleteRequest.Key))
 			}
-			if err != nil {
-				return nil, wrong(err)
-			}
+		}
+		writes, err := writesOf(all)
+		if err != nil {
+			return nil, wrong(err)
 		}
 		for _, p := range s.db.parts(writes) {
 			b := &batch{place: p.place}
@@ -178,9 +147,9 @@ func (s *Session) BatchWriteItem(ctx context.Context, in *dynamodb.BatchWriteIte
 	return &dynamodb.BatchWriteItemOutput{UnprocessedItems: map[string][]types.WriteRequest{}}, nil
 }
 
-// GetItem implements awsdb.Client.
+// GetItem implements awsdb.Items.
 func (s *Session) GetItem(ctx context.Context, in *dynamodb.GetItemInput, _ ...func(*dynamodb.Options)) (*dynamodb.GetItemOutput, error) {
-	all, faults, err := s.items(ctx, 1, s.db.spots([]schema.Key{keyOf(in.Key)}))
+	all, faults, err := s.items(ctx, 1, s.db.spots([]schema.Key{schema.KeyOf(in.Key)}))
 	if err == nil {
 		err = faults[0]
 	}
@@ -190,7 +159,7 @@ func (s *Session) GetItem(ctx context.Context, in *dynamodb.GetItemInput, _ ...f
 	return &dynamodb.GetItemOutput{Item: all[0]}, nil
 }
 
-// BatchGetItem implements awsdb.Client. An item that cannot be read has its keys alone. No reader takes it for one, and it
+// BatchGetItem implements awsdb.Items. An item that cannot be read has its keys alone. No reader takes it for one, and it
 // hides no others.
 func (s *Session) BatchGetItem(ctx context.Context, in *dynamodb.BatchGetItemInput, _ ...func(*dynamodb.Options)) (*dynamodb.BatchGetItemOutput, error) {
 	out := &dynamodb.BatchGetItemOutput{Responses: map[string][]map[string]types.AttributeValue{}, UnprocessedKeys: map[string]types.KeysAndAttributes{}}
@@ -198,7 +167,7 @@ func (s *Session) BatchGetItem(ctx context.Context, in *dynamodb.BatchGetItemInp
 		wanted := in.RequestItems[table].Keys
 		keys := make([]schema.Key, len(wanted))
 		for i, k := range wanted {
-			keys[i] = keyOf(k)
+			keys[i] = schema.KeyOf(k)
 		}
 		all, faults, err := s.items(ctx, len(keys), s.db.spots(keys))
 		if err != nil {
@@ -218,22 +187,9 @@ func (s *Session) BatchGetItem(ctx context.Context, in *dynamodb.BatchGetItemInp
 	return out, nil
 }
 
-// errNoTable says that no call creates a table of a server.
-var errNoTable = errors.New("a server has no tables to create")
-
-// CreateTable implements awsdb.Client: [Open] makes the marker of a table.
-func (*Session) CreateTable(context.Context, *dynamodb.CreateTableInput, ...func(*dynamodb.Options)) (*dynamodb.CreateTableOutput, error) {
-	return nil, wrong(errNoTable)
-}
-
-// DescribeTable implements awsdb.Client. It tells the id of the table, and sends nothing.
+// DescribeTable implements awsdb.Items. It tells the id of the table, and sends nothing.
 func (s *Session) DescribeTable(context.Context, *dynamodb.DescribeTableInput, ...func(*dynamodb.Options)) (*dynamodb.DescribeTableOutput, error) {
 	return &dynamodb.DescribeTableOutput{Table: &types.TableDescription{
 		TableName: &s.db.cfg.Name, TableId: &s.db.at.Load().places[0].table, TableStatus: types.TableStatusActive,
 	}}, nil
-}
-
-// UpdateTimeToLive implements awsdb.Client: items that have expired are swept.
-func (*Session) UpdateTimeToLive(context.Context, *dynamodb.UpdateTimeToLiveInput, ...func(*dynamodb.Options)) (*dynamodb.UpdateTimeToLiveOutput, error) {
-	return nil, wrong(errNoTable)
 }

@@ -7,8 +7,6 @@ import (
 	"slices"
 
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
-
-	"github.com/ratelimit/ratelimit/pkg/internal/fleet/schema"
 )
 
 // attributes are those of an item, by name.
@@ -20,11 +18,6 @@ func text(v types.AttributeValue) string {
 		return s.Value
 	}
 	return ""
-}
-
-// keyOf returns the key that attributes tell.
-func keyOf(of attributes) schema.Key {
-	return schema.Key{PK: text(of[schema.AttrPK]), SK: text(of[schema.AttrSK])}
 }
 
 // encode returns a value as a hash has it: a number, or a letter for its type and the value. Documents and

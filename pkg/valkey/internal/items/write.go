@@ -5,22 +5,17 @@ import (
 	"slices"
 	"strconv"
 
-	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
-
 	"github.com/ratelimit/ratelimit/pkg/internal/fleet/schema"
 )
 
-// write is a conditional write of one item, as items.lua reads it. Its words are: kind, which image is
-// wanted, the keys; the number of attributes to be read, and those; the condition; its actions.
+// write is a conditional write of one item, and the rest that its words need.
 type write struct {
-	kind      string // U an update, P a put, D a delete, C a condition alone
-	pk, sk    string
-	image     string   // of the item afterwards that is wanted: noImage, wholeImage, or a serial number, see awsdb.ChangesSince
-	reads     []string // all attributes that the condition and the actions are about
-	condition []string
-	actions   actions
-	asked     types.ReturnValuesOnConditionCheckFailure
-	meter     meter
+	*schema.ItemWrite
+
+	pk, sk   string
+	image    string // of the item afterwards that is wanted: noImage, wholeImage, or the serial number that the sender knows
+	claimant string // partition key of the bucket that claims a record, see claim.go; "" = the write is no claim
+	meter    meter
 }
 
 // The images that are not those of a serial number.
@@ -35,93 +30,202 @@ var entryNames = []string{
 	schema.AttrGSI3PK, schema.AttrGSI3SK, schema.AttrGSI4PK, schema.AttrGSI4SK,
 }
 
-// exact reports whether the write is one of those that are few and that nothing makes good: all but takes,
-// charges and refunds, and new buckets.
-func (w *write) exact() bool {
-	switch ofBucket := schema.IsBucket(w.itemKey()); {
-	case w.kind == "P":
-		return !ofBucket
-	case w.kind == "U" && ofBucket:
-		for i := 1; i < len(w.condition); i++ {
-			if w.condition[i] == schema.AttrSerial && w.condition[i-1] == "=" {
-				return true
-			}
+// writeOf returns a write whose use is counted.
+func writeOf(of *schema.ItemWrite) (write, error) {
+	w := write{ItemWrite: of, pk: of.Key.PK, sk: of.Key.SK, image: noImage}
+	for i := range of.Conditions {
+		if c := &of.Conditions[i]; c.Value != nil && !isComparison(c.Operator) {
+			return w, fmt.Errorf("the condition of %s has the operator %q", c.Attr, c.Operator)
 		}
-		return false
 	}
-	return w.kind != "C"
+	for i := range of.Changes {
+		switch c := &of.Changes[i]; c.Kind {
+		case schema.Set:
+			w.meter.set(c.Attr, c.Value)
+		case schema.Add:
+			w.meter.adds(c.Attr, c.Value)
+		case schema.Remove:
+		}
+	}
+	for attr, v := range of.Item {
+		w.meter.set(attr, v)
+		w.meter.adds(attr, v)
+	}
+	return w, nil
 }
 
-// actions are the changes of attributes by a write. Their words are four numbers, those of the first three and of the last
-// one, and then the fields in order.
-type actions struct {
-	set      []string // names and values, in turn
-	lessened []string // names and values, in turn: numbers, less the attributes that the next field has
-	by       []string
-	added    []string // names and numbers, in turn
-	removed  []string
+// answered has the write answered with the image that it asks for. A part of a transaction has none: it is applied by
+// then, so nothing in the reply may make it fail.
+func (w *write) answered() {
+	switch {
+	case w.Kind != schema.Update || w.Answer == schema.AnswerNothing:
+	case w.Known != 0:
+		w.image = strconv.FormatInt(w.Known, 10)
+	default:
+		w.image = wholeImage
+	}
 }
 
-// words appends the words of the actions.
-func (a *actions) words(to []string) []string {
-	to = append(to, strconv.Itoa(len(a.set)/2), strconv.Itoa(len(a.lessened)/2), strconv.Itoa(len(a.added)/2), strconv.Itoa(len(a.removed)))
-	to = append(append(append(to, a.set...), a.lessened...), a.added...)
-	return append(append(to, a.by...), a.removed...)
+// isComparison reports whether an operator compares an attribute with a value.
+func isComparison(op string) bool {
+	switch op {
+	case "=", "<>", "<", "<=", ">", ">=":
+		return true
+	}
+	return false
 }
 
 // itemKey returns the key of the item.
 func (w *write) itemKey() schema.Key { return schema.Key{PK: w.pk, SK: w.sk} }
 
-// words appends the words of the write.
-func (w *write) words(to []string) []string {
-	to = append(to, w.kind, w.image, "S"+w.pk, "S"+w.sk, strconv.Itoa(len(w.reads)))
-	to = append(to, w.reads...)
-	to = append(to, w.condition...)
-	return w.actions.words(to)
-}
-
-// keyed begins a write of the item with a key.
-func keyed(kind string, key attributes, condition *string, names map[string]string, values attributes, asked types.ReturnValuesOnConditionCheckFailure) (write, *compiler) {
-	c := &compiler{names: names, values: values, read: make([]string, 0, 2+len(names))}
-	c.reads(schema.AttrPK)
-	return write{kind: kind, pk: text(key[schema.AttrPK]), sk: text(key[schema.AttrSK]), image: noImage, condition: c.condition(condition), asked: asked}, c
-}
-
-// done takes over the results of the compiler.
-func (w *write) done(c *compiler) (write, error) {
-	w.reads, w.meter = c.read, c.meter
-	return *w, c.err
-}
-
-func updating(u *types.Update) (write, error) {
-	w, c := keyed("U", u.Key, u.ConditionExpression, u.ExpressionAttributeNames, u.ExpressionAttributeValues, u.ReturnValuesOnConditionCheckFailure)
-	w.actions = c.update(u.UpdateExpression)
-	if slices.ContainsFunc(c.read, func(attr string) bool { return slices.Contains(entryNames, attr) }) {
-		c.reads(entryNames...)
+// exact reports whether the write is one of those that are few and that nothing makes good: all but takes,
+// charges and refunds, and new buckets.
+func (w *write) exact() bool {
+	if !schema.IsBucket(w.itemKey()) || w.Kind == schema.Delete {
+		return true
 	}
-	return w.done(c)
+	return w.Kind == schema.Update && slices.ContainsFunc(w.Conditions, func(c schema.Condition) bool {
+		return c.Kind == schema.Compare && c.Attr == schema.AttrSerial && c.Operator == "="
+	})
 }
 
-func putting(p *types.Put) (write, error) {
-	w, c := keyed("P", p.Item, p.ConditionExpression, p.ExpressionAttributeNames, p.ExpressionAttributeValues, p.ReturnValuesOnConditionCheckFailure)
-	if !slices.Equal(w.condition, ifAbsent) {
-		c.reads(entryNames...)
-	}
-	all, err := pairs(p.Item)
+// makesNew reports whether the write is a put where there is no item.
+func (w *write) makesNew() bool {
+	return w.Kind == schema.Put && !w.OrNew && len(w.Conditions) == 1 && w.Conditions[0].Kind == schema.Absent && w.Conditions[0].Attr == schema.AttrPK
+}
+
+// words appends the words of the write, as items.lua reads them. The kind is first, then the image that is wanted, and the
+// keys. The number of attributes to be read follows, and those. The condition is next. The words end with three numbers of
+// attributes, of those that are set, added to and removed, and with those in that order. The first two kinds have values.
+func (w *write) words(to []string) ([]string, error) {
+	kind := [...]string{schema.Update: "U", schema.Put: "P", schema.Delete: "D"}[w.Kind]
+	reads := w.reads()
+	to = append(to, kind, w.image, "S"+w.pk, "S"+w.sk, strconv.Itoa(len(reads)))
+	to = append(to, reads...)
+	to, err := w.condition(to)
 	if err != nil {
-		return w, err
+		return nil, err
 	}
-	w.actions.set = all[:0]
-	for i := 0; i < len(all); i += 2 {
-		if c.meter.set(all[i], all[i+1]); !c.meter.counts(all[i], all[i+1]) {
-			w.actions.set = append(w.actions.set, all[i], all[i+1])
+	set, added, removed, err := w.changes()
+	if err != nil {
+		return nil, err
+	}
+	to = append(to, strconv.Itoa(len(set)/2), strconv.Itoa(len(added)/2), strconv.Itoa(len(removed)))
+	return append(append(append(to, set...), added...), removed...), nil
+}
+
+// reads returns the attributes that are read: the partition key, those that the conditions and the changes are about,
+// and those that entries of sorted sets may follow.
+func (w *write) reads() []string {
+	all := append(make([]string, 0, 2+len(w.Conditions)+len(w.Changes)+len(entryNames)), schema.AttrPK)
+	moves := w.Kind == schema.Delete || w.Kind == schema.Put && !w.makesNew()
+	add := func(attr string) {
+		if !slices.Contains(all, attr) {
+			all = append(all, attr)
+			moves = moves || w.Kind == schema.Update && slices.Contains(entryNames, attr)
 		}
 	}
-	return w.done(c)
+	for i := range w.Conditions {
+		add(w.Conditions[i].Attr)
+	}
+	for i := range w.Changes {
+		if c := &w.Changes[i]; !isUncounted(c) {
+			add(c.Attr)
+		}
+	}
+	if moves {
+		for _, attr := range entryNames {
+			add(attr)
+		}
+	}
+	if w.claimant != "" {
+		add(attrClaimant)
+	}
+	return all
 }
 
-// ifAbsent is the condition that there is no item.
-var ifAbsent = []string{"!", schema.AttrPK}
+// condition appends the words of all conditions, in prefix notation: an operator, then its operands. The condition 1
+// always holds.
+func (w *write) condition(to []string) ([]string, error) {
+	if w.claimant != "" {
+		to = append(to, "|", "2", "=", attrClaimant, "S"+w.claimant)
+	}
+	if w.OrNew {
+		to = append(to, "|", "2", "!", schema.AttrPK)
+	}
+	switch n := len(w.Conditions); {
+	case n == 0:
+		to = append(to, "1")
+	case n > 1:
+		to = append(to, "&", strconv.Itoa(n))
+	}
+	for i := range w.Conditions {
+		c := &w.Conditions[i]
+		switch c.Kind {
+		case schema.Absent:
+			to = append(to, "!", c.Attr)
+		case schema.Present:
+			to = append(to, "E", c.Attr)
+		case schema.AbsentOrCompare:
+			to = append(to, "|", "2", "!", c.Attr)
+			fallthrough
+		case schema.Compare:
+			v, err := encode(c.Value)
+			if err != nil {
+				return nil, fmt.Errorf("the condition of %q: %w", c.Attr, err)
+			}
+			to = append(to, c.Operator, c.Attr, v)
+		}
+	}
+	return to, nil
+}
+
+// changes returns the attributes that are set and those that are added to, names and values in turn, and those that are
+// removed.
+func (w *write) changes() (set, added, removed []string, err error) {
+	if w.Kind == schema.Put {
+		set, err = w.put()
+		return set, nil, nil, err
+	}
+	for i := range w.Changes {
+		c := &w.Changes[i]
+		if c.Kind == schema.Remove {
+			removed = append(removed, c.Attr)
+			continue
+		}
+		v, err := encode(c.Value)
+		switch {
+		case err != nil:
+			return nil, nil, nil, fmt.Errorf("the attribute %q: %w", c.Attr, err)
+		case c.Kind == schema.Set:
+			set = append(set, c.Attr, v)
+		case !isUncounted(c):
+			added = append(added, c.Attr, v)
+		}
+	}
+	return set, added, removed, nil
+}
+
+// put returns the attributes of a put, names and values in turn.
+func (w *write) put() ([]string, error) {
+	all, err := pairs(w.Item)
+	if err != nil {
+		return nil, err
+	}
+	set := all[:0]
+	for i := 0; i < len(all); i += 2 {
+		if all[i] == schema.AttrSK {
+			all[i+1] = "S" + w.sk // a claim has its own
+		}
+		if !uncounted(all[i]) {
+			set = append(set, all[i], all[i+1])
+		}
+	}
+	if w.claimant != "" {
+		set = append(set, attrClaimant, "S"+w.claimant)
+	}
+	return set, nil
+}
 
 // pairs returns names and encoded values in turn, texts last: a server seeks an attribute from the front, and takes are
 // about numbers.
@@ -140,28 +244,4 @@ func pairs(of attributes) ([]string, error) {
 		}
 	}
 	return append(all, texts...), nil
-}
-
-func deleting(d *types.Delete) (write, error) {
-	w, c := keyed("D", d.Key, d.ConditionExpression, d.ExpressionAttributeNames, d.ExpressionAttributeValues, d.ReturnValuesOnConditionCheckFailure)
-	c.reads(entryNames...)
-	return w.done(c)
-}
-
-func checking(k *types.ConditionCheck) (write, error) {
-	w, c := keyed("C", k.Key, k.ConditionExpression, k.ExpressionAttributeNames, k.ExpressionAttributeValues, k.ReturnValuesOnConditionCheckFailure)
-	return w.done(c)
-}
-
-// transacting returns a part of a transaction.
-func transacting(t *types.TransactWriteItem) (write, error) {
-	switch {
-	case t.Update != nil:
-		return updating(t.Update)
-	case t.Put != nil:
-		return putting(t.Put)
-	case t.Delete != nil:
-		return deleting(t.Delete)
-	}
-	return checking(t.ConditionCheck)
 }

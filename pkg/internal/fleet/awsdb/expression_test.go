@@ -1,4 +1,4 @@
-package schema_test
+package awsdb_test
 
 import (
 	"context"
@@ -28,19 +28,19 @@ func newWrite(t *testing.T) *write {
 	return w
 }
 
-// try sends an expression. It returns the item that it leaves, or the item that a refusal
+// try makes a write. It returns the item that it leaves, or the item that a refusal
 // shows.
-func (w *write) try(e *schema.Expression) (item map[string]types.AttributeValue, applied bool) {
+func (w *write) try(e *schema.ItemWrite) (item map[string]types.AttributeValue, applied bool) {
 	w.Helper()
-	out, err := w.db.UpdateItem(context.WithoutCancel(w.Context()), e.Input("limits", w.key))
+	item, err := awsdb.ItemsOf(w.db, "limits").Write(context.WithoutCancel(w.Context()), e)
 	if err == nil {
-		return out.Attributes, true
+		return item, true
 	}
-	item, refused := awsdb.ConditionItem(err)
+	shown, refused := awsdb.ConditionItem(err)
 	if !refused {
-		w.Fatalf("UpdateItem: %v", err)
+		w.Fatalf("Write: %v", err)
 	}
-	return item, false
+	return shown, false
 }
 
 // want requires numbers of an item; -1 = the attribute is absent.
@@ -60,12 +60,12 @@ func (w *write) want(item map[string]types.AttributeValue, numbers map[string]in
 	}
 }
 
-// The sections of an expression are applied together, and a condition that does not hold
+// The steps of a write are applied together, and a condition that does not hold
 // shows the item and changes nothing.
-func TestExpression(t *testing.T) {
+func TestItemWrite(t *testing.T) {
 	w := newWrite(t)
 	number := schema.NumberAttribute[int]
-	e := schema.NewExpression()
+	e := schema.NewUpdate(w.key)
 	e.RequireAbsent(schema.AttrPK)
 	e.Set("a", number(1))
 	e.Set("gone", number(1))
@@ -81,30 +81,29 @@ func TestExpression(t *testing.T) {
 	}
 	w.want(item, map[string]int64{"b": 2})
 
-	e = schema.NewExpression()
+	e = schema.NewUpdate(w.key)
 	e.Require("a", "=", number(1))
 	e.Require("none", "<>", number(1)) // holds for an absent attribute
-	e.SetDifference("c", 10, "b")
 	e.Add("b", 3)
 	e.Remove("gone")
 	e.Remove("none")
 	if item, applied = w.try(e); !applied {
 		t.Error("conditions that hold are refused")
 	}
-	w.want(item, map[string]int64{"a": 1, "b": 5, "c": 8, "gone": -1})
+	w.want(item, map[string]int64{"a": 1, "b": 5, "gone": -1})
 }
 
 // A number is raised, and never lowered.
-func TestExpressionRaisesOnly(t *testing.T) {
+func TestItemWriteRaisesOnly(t *testing.T) {
 	w := newWrite(t)
-	e := schema.NewExpression()
+	e := schema.NewUpdate(w.key)
 	e.Set("n", schema.NumberAttribute(5))
 	w.try(e)
 	for _, tc := range []struct {
 		to, left int64
 		applied  bool
 	}{{7, 7, true}, {7, 7, true}, {6, 7, false}} {
-		e := schema.NewExpression()
+		e := schema.NewUpdate(w.key)
 		e.RaiseTo("n", tc.to)
 		item, applied := w.try(e)
 		if applied != tc.applied {
@@ -119,13 +118,44 @@ func TestPutNew(t *testing.T) {
 	w := newWrite(t)
 	item := w.key.Attributes()
 	item["n"] = schema.NumberAttribute(1)
-	if _, err := w.db.PutItem(t.Context(), schema.PutNew("limits", item)); err != nil {
+	if _, err := awsdb.ItemsOf(w.db, "limits").Write(t.Context(), schema.PutNew(item)); err != nil {
 		t.Fatal(err)
 	}
-	_, err := w.db.PutItem(t.Context(), schema.PutNew("limits", w.key.Attributes()))
+	_, err := awsdb.ItemsOf(w.db, "limits").Write(t.Context(), schema.PutNew(w.key.Attributes()))
 	found, refused := awsdb.ConditionItem(err)
 	if !refused {
 		t.Fatalf("the second put got %v, want a refusal", err)
 	}
 	w.want(found, map[string]int64{"n": 1})
+}
+
+// A put that may replace an item makes a new one, too. It leaves an item alone for which one of its conditions does not
+// hold.
+func TestPutOrReplace(t *testing.T) {
+	w := newWrite(t)
+	try := func(n int) (shown map[string]types.AttributeValue, applied bool) {
+		item := w.key.Attributes()
+		item["n"], item["old"] = schema.NumberAttribute(n), schema.NumberAttribute(1)
+		put := schema.PutOrReplace(item)
+		put.RequirePresent("old")
+		put.Require("n", "<", schema.NumberAttribute(n))
+		put.Shows = true
+		return w.try(put)
+	}
+	for _, tc := range []struct {
+		n       int
+		applied bool
+	}{{2, true}, {2, false}, {3, true}, {1, false}} {
+		if _, applied := try(tc.n); applied != tc.applied {
+			t.Errorf("a put of %d: applied = %t", tc.n, applied)
+		}
+	}
+	e := schema.NewUpdate(w.key)
+	e.Remove("old")
+	w.try(e)
+	if shown, applied := try(4); applied {
+		t.Error("an item without an attribute is replaced that has to be there")
+	} else {
+		w.want(shown, map[string]int64{"n": 3})
+	}
 }

@@ -9,9 +9,9 @@ import (
 	"github.com/ratelimit/ratelimit/pkg/limiter"
 )
 
-// Client returns the engine's client, which asks its breaker before each call. Other users
-// of the table that share it share its view of outages.
-func (e *Engine) Client() awsdb.Client { return e.guard }
+// Items returns the items of the engine's table. They ask its breaker before each call. Other users
+// of the table that share them share its view of outages.
+func (e *Engine) Items() awsdb.Items { return e.guard }
 
 // Timeouts returns how long one message may take, and how long a decision may take at most.
 func (e *Engine) Timeouts() (attempt, budget time.Duration) {
