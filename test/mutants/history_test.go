@@ -61,7 +61,7 @@ func historyRules() []mutant {
 			},
 			{
 				name: "one record stands beside one bucket", file: "claim.go", found: "TestOneRecordForOneBucket",
-				without: "c.sk, c.claimant, c.ItemWrite = skClaim, writes[bucket].pk, schema.NewPut(of.Item)",
+				without: "c.claimant, c.ItemWrite = writes[bucket].Key.PK, schema.NewPut(c.Item)",
 			},
 		}),
 	)

@@ -49,7 +49,8 @@ func (s *Session) apply(ctx context.Context, b *batch, g gains) (*result, error)
 	of := d.prefixes[b.place]
 	keys := make([]string, len(writes), len(writes)+3)
 	for i := range writes {
-		keys[i] = of.item(writes[i].pk, writes[i].sk)
+		k := writes[i].itemKey()
+		keys[i] = of.item(k.PK, k.SK)
 	}
 	keys = g.keys(keys)
 	exact := slices.ContainsFunc(writes, func(w write) bool { return w.exact() })

@@ -19,8 +19,7 @@ func claimed(writes []write) (with []write, record int) {
 	if bucket < 0 || record < 0 {
 		return writes, -1
 	}
-	of := &writes[record]
-	c := *of
-	c.sk, c.claimant = skClaim, writes[bucket].pk // rule: one record stands beside one bucket
+	c := writes[record]
+	c.claimant = writes[bucket].Key.PK // rule: one record stands beside one bucket
 	return append(slices.Clone(writes), c), record
 }

@@ -163,7 +163,7 @@ func (d *DB) parts(writes []write) []part {
 	beside := slices.IndexFunc(writes, func(w write) bool { return schema.IsBucket(w.itemKey()) })
 	for i := range writes {
 		switch place, known := schema.Home(writes[i].itemKey()); {
-		case known, writes[i].sk == skClaim:
+		case known, writes[i].claimant != "":
 			add(place, i)
 		case writes[i].Kind == schema.Delete:
 			for place := range d.prefixes {

@@ -26,12 +26,10 @@ func (w *write) plain(g *gains) (words []string, ok bool) {
 	words = make([]string, 0, fixed+ofCondition*len(w.Conditions)+ofChange*(len(w.Changes)+len(g.names)))
 	words = append(words, "plain", w.image, "", "")
 	names := len(words)
-	for c := range w.changing(schema.Add) {
+	for c := range w.changing(w.serial()) {
 		words = append(words, c.Attr)
 	}
 	added := words[names:]
-	serial := slices.Index(added, schema.AttrSerial)
-	added[0], added[serial] = added[serial], added[0]
 	for i := range w.Conditions {
 		if attr := w.Conditions[i].Attr; !slices.Contains(words[names:], attr) {
 			words = append(words, attr)
@@ -39,39 +37,31 @@ func (w *write) plain(g *gains) (words []string, ok bool) {
 	}
 	read := words[names:]
 	words[names-2], words[names-1] = strconv.Itoa(len(added)), strconv.Itoa(len(read))
-	amounts := len(words)
-	for c := range w.changing(schema.Add) {
+	for c := range w.changing(w.serial()) {
 		words = append(words, simple(c.Value))
 	}
-	words[amounts], words[amounts+serial] = words[amounts+serial], words[amounts]
 	words = append(words, strconv.Itoa(len(w.Conditions)))
 	for i := range w.Conditions {
 		c := &w.Conditions[i]
 		words = append(words, strconv.Itoa(slices.Index(read, c.Attr)+1), c.Operator, simple(c.Value))
 	}
-	return g.added(w.sets(words)), true
-}
-
-// sets appends how many attributes are set, and their names and values, the id of the write first.
-func (w *write) sets(to []string) []string {
-	n, id := len(to), -1
-	to = append(to, "")
-	for c := range w.changing(schema.Set) {
-		if id < 0 && isID(c.Value) {
-			id = len(to)
-		}
-		to = append(to, c.Attr, simple(c.Value))
+	sets := len(words)
+	words = append(words, "")
+	for c := range w.changing(w.named()) {
+		words = append(words, c.Attr, simple(c.Value))
 	}
-	to[n+1], to[n+2], to[id], to[id+1] = to[id], to[id+1], to[n+1], to[n+2]
-	to[n] = strconv.Itoa((len(to) - n) / 2)
-	return to
+	words[sets] = strconv.Itoa((len(words) - sets) / 2)
+	return g.added(words), true
 }
 
-// changing yields the changes of a kind, without those that are not stored.
-func (w *write) changing(kind schema.ChangeKind) iter.Seq[*schema.Change] {
+// changing yields a change, and then the others of its kind, without those that are not stored.
+func (w *write) changing(first *schema.Change) iter.Seq[*schema.Change] {
 	return func(yield func(*schema.Change) bool) {
+		if !yield(first) {
+			return
+		}
 		for i := range w.Changes {
-			if c := &w.Changes[i]; c.Kind == kind && !isUncounted(c) && !yield(c) {
+			if c := &w.Changes[i]; c != first && c.Kind == first.Kind && !isUncounted(c) && !yield(c) {
 				return
 			}
 		}
@@ -81,7 +71,7 @@ func (w *write) changing(kind schema.ChangeKind) iter.Seq[*schema.Change] {
 // isPlain reports whether plain.lua applies a write. Such a write updates an item that is there. All its conditions are
 // comparisons. It sets its id, and adds to the serial number. Its use is counted in an hour that is thought to be there.
 func (w *write) isPlain(g *gains) bool {
-	if w.Kind != schema.Update || w.OrNew || len(g.full) > 0 || !w.needs(schema.AttrEpoch) || w.named() == nil {
+	if w.Kind != schema.Update || w.OrNew || len(g.full) > 0 || !w.needs(schema.AttrEpoch) || w.named() == nil || w.serial() == nil {
 		return false
 	}
 	for i := range w.Conditions {
@@ -89,15 +79,12 @@ func (w *write) isPlain(g *gains) bool {
 			return false
 		}
 	}
-	serial := false
 	for i := range w.Changes {
-		c := &w.Changes[i]
-		if c.Kind == schema.Remove || !isSimple(c.Value) || w.movesEntry(c) {
+		if c := &w.Changes[i]; c.Kind == schema.Remove || !isSimple(c.Value) || w.movesEntry(c) {
 			return false
 		}
-		serial = serial || c.Kind == schema.Add && c.Attr == schema.AttrSerial
 	}
-	return serial
+	return true
 }
 
 // isSimple reports whether a value is no document and no set.
@@ -121,14 +108,24 @@ func isID(v types.AttributeValue) bool {
 	return ok
 }
 
-// named returns the change that sets the id of the write; nil = it has none.
-func (w *write) named() *schema.Change {
-	for c := range w.changing(schema.Set) {
-		if isID(c.Value) {
+// find returns the first change of some; nil = there is none.
+func (w *write) find(is func(*schema.Change) bool) *schema.Change {
+	for i := range w.Changes {
+		if c := &w.Changes[i]; is(c) {
 			return c
 		}
 	}
 	return nil
+}
+
+// named returns the change that sets the id of the write; nil = it has none.
+func (w *write) named() *schema.Change {
+	return w.find(func(c *schema.Change) bool { return c.Kind == schema.Set && isID(c.Value) })
+}
+
+// serial returns the change that adds to the serial number; nil = there is none.
+func (w *write) serial() *schema.Change {
+	return w.find(func(c *schema.Change) bool { return c.Kind == schema.Add && c.Attr == schema.AttrSerial })
 }
 
 // id returns the text of the id of the write; "" = it has none.

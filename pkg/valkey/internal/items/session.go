@@ -56,7 +56,7 @@ func (s *Session) one(ctx context.Context, w *write) (attributes, error) {
 			continue
 		}
 		if r.images[0] != nil && isUsage(w.itemKey()) { // with the hours that it does not have yet
-			if r.images, _, err = s.fetch(ctx, place, []string{s.db.prefixes[place].item(w.pk, w.sk)}); err != nil {
+			if r.images, _, err = s.fetch(ctx, place, []string{s.db.prefixes[place].item(w.Key.PK, w.Key.SK)}); err != nil {
 				return nil, err
 			}
 		}

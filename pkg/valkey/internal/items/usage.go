@@ -133,7 +133,7 @@ func (u *usage) of(w *write, at prefix, known bool) (g gains, err error) {
 	}
 	hour := u.hour(w)
 	g.start = hour.Unix()
-	c, there := u.known.Get(bucketHour{w.pk, g.start})
+	c, there := u.known.Get(bucketHour{w.Key.PK, g.start})
 	var snapshots schema.Snapshots
 	if there = there && known; !there {
 		var ok bool
@@ -178,6 +178,6 @@ func (u *usage) changed(g *gains) {
 // know notes that the snapshots of the gains of a write are there.
 func (u *usage) know(w *write, g *gains) {
 	if len(g.full) > 0 {
-		u.known.Add(bucketHour{w.pk, g.start}, g.counter)
+		u.known.Add(bucketHour{w.Key.PK, g.start}, g.counter)
 	}
 }

@@ -12,7 +12,6 @@ import (
 type write struct {
 	*schema.ItemWrite
 
-	pk, sk   string
 	image    string // of the item afterwards that is wanted: noImage, wholeImage, or the serial number that the sender knows
 	claimant string // partition key of the bucket that claims a record, see claim.go; "" = the write is no claim
 	meter    meter
@@ -32,7 +31,7 @@ var entryNames = []string{
 
 // writeOf returns a write whose use is counted.
 func writeOf(of *schema.ItemWrite) (write, error) {
-	w := write{ItemWrite: of, pk: of.Key.PK, sk: of.Key.SK, image: noImage}
+	w := write{ItemWrite: of, image: noImage}
 	for i := range of.Conditions {
 		if c := &of.Conditions[i]; c.Value != nil && !isComparison(c.Operator) {
 			return w, fmt.Errorf("the condition of %s has the operator %q", c.Attr, c.Operator)
@@ -75,8 +74,13 @@ func isComparison(op string) bool {
 	return false
 }
 
-// itemKey returns the key of the item.
-func (w *write) itemKey() schema.Key { return schema.Key{PK: w.pk, SK: w.sk} }
+// itemKey returns the key of the item. A claim has that of its record, but for the sort key.
+func (w *write) itemKey() schema.Key {
+	if w.claimant != "" {
+		return schema.Key{PK: w.Key.PK, SK: skClaim}
+	}
+	return w.Key
+}
 
 // exact reports whether the write is one of those that are few and that nothing makes good: all but takes,
 // charges and refunds, and new buckets.
@@ -99,8 +103,8 @@ func (w *write) makesNew() bool {
 // attributes, of those that are set, added to and removed, and with those in that order. The first two kinds have values.
 func (w *write) words(to []string) ([]string, error) {
 	kind := [...]string{schema.Update: "U", schema.Put: "P", schema.Delete: "D"}[w.Kind]
-	reads := w.reads()
-	to = append(to, kind, w.image, "S"+w.pk, "S"+w.sk, strconv.Itoa(len(reads)))
+	reads, k := w.reads(), w.itemKey()
+	to = append(to, kind, w.image, "S"+k.PK, "S"+k.SK, strconv.Itoa(len(reads)))
 	to = append(to, reads...)
 	to, err := w.condition(to)
 	if err != nil {
@@ -215,7 +219,7 @@ func (w *write) put() ([]string, error) {
 	set := all[:0]
 	for i := 0; i < len(all); i += 2 {
 		if all[i] == schema.AttrSK {
-			all[i+1] = "S" + w.sk // a claim has its own
+			all[i+1] = "S" + w.itemKey().SK
 		}
 		if !uncounted(all[i]) {
 			set = append(set, all[i], all[i+1])
