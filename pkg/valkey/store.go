@@ -187,7 +187,7 @@ func (s *Store) follow(ctx context.Context, place int) {
 // store returns the configuration of the engine and the catalog.
 func (c *Config) store() store.Config {
 	return store.Config{
-		Table: c.Name, Attempt: c.Attempt, Budget: c.Budget, ShardUnits: noSplits, Leases: c.Leases, Brief: true, Crowded: true,
+		Table: c.Name, Attempt: c.Attempt, Budget: c.Budget, ShardUnits: noSplits, Leases: c.Leases, Scripts: true, Crowded: true,
 		AuditRetention: c.AuditRetention, PurgeWait: c.PurgeWait, Now: c.Now, Clock: c.Clock, Observe: c.Observe, Logger: c.Logger,
 	}
 }

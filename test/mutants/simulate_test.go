@@ -46,7 +46,7 @@ func simulatedRules() []simulated {
 		by("plan", "shard.go", "a living shard is not replaced", "few,shards,lost,tails",
 			2, "to.RequirePresent(schema.AttrRetired)"),
 		by("lane", "exchange.go", "a write that was planned on one under way is answered with the item", "few,brief,slow,refund,restless,throttle,tails,lost",
-			1, "if cfg.Brief {"),
+			1, "if cfg.Scripts {"),
 		by("lane", "lease_keep.go", "the centre's part of a large request goes back", "few,leases,large,pause,slow",
 			1, "_ = back"),
 		by("lane", "lease_serve.go", "a give-back goes to one place", "few,leases,refund,cascade,impatient",

@@ -67,6 +67,7 @@ func (e *expression) change(c *schema.Change) {
 		join(&e.add, ", ", name, " ", e.value(c.Value))
 	case schema.Remove:
 		join(&e.remove, ", ", name)
+	case schema.AddAbove: // no update that DynamoDB gets has it
 	}
 }
 

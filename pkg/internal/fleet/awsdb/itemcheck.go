@@ -69,6 +69,9 @@ func opOf(w *schema.ItemWrite) string {
 // checkWrite requires that the attributes that a write leaves are those of its item, with the values that it set: among
 // them is the id of the write.
 func checkWrite(w *schema.ItemWrite, got item) error {
+	if w.OrUpdate != nil && len(got) > 0 {
+		w = w.OrUpdate
+	}
 	op := opOf(w)
 	switch {
 	case w.Kind != schema.Update || w.Answer == schema.AnswerNothing:

@@ -66,9 +66,10 @@ type Config struct {
 	// Leases lets the engine lease tokens, as the policy of each op says. Leases of other
 	// replicas are honoured either way.
 	Leases bool
-	// Brief says that the server knows [schema.ItemWrite.Known]. A write that no other changed the item before is
-	// then answered without the item.
-	Brief bool
+	// Scripts says that the server runs scripts, so it knows [schema.ItemWrite.Known] and [schema.ItemWrite.OrUpdate].
+	// A write that no other changed the item before is then answered without the item. A first take of a bucket needs
+	// no second message where another replica has made the item.
+	Scripts bool
 	// Crowded says that the server does one thing after the other: the number of messages under way follows
 	// their round trips.
 	Crowded bool
@@ -167,7 +168,7 @@ func NewIdle(cfg Config) (*Engine, error) {
 	e.prefer = int(cfg.Loop.Draw(schema.MaxShards))
 	e.lanes = lane.New(lane.Config{
 		Items: e.guard, Table: cfg.Table, Loop: cfg.Loop, Now: cfg.Now, Clock: cfg.Clock, Attempt: cfg.Attempt, Budget: cfg.Budget,
-		MaxLanes: cfg.MaxLanes, ShardUnits: cfg.ShardUnits, Quiet: cfg.Quiet, Leases: cfg.Leases, Brief: cfg.Brief, Crowded: cfg.Crowded, Parts: cfg.Parts, Logger: cfg.Logger, Silence: e.guard.Silent, Seen: e.saw,
+		MaxLanes: cfg.MaxLanes, ShardUnits: cfg.ShardUnits, Quiet: cfg.Quiet, Leases: cfg.Leases, Scripts: cfg.Scripts, Crowded: cfg.Crowded, Parts: cfg.Parts, Logger: cfg.Logger, Silence: e.guard.Silent, Seen: e.saw,
 	})
 	return e, nil
 }

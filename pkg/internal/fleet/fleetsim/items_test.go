@@ -112,7 +112,7 @@ func (f *fleet) compare(b *bucket, shard int, op string, before, after *schema.B
 	if before.Version.Hash != after.Version.Hash {
 		b.changed = f.now
 	}
-	if f.again == "" || op != "UpdateItem" {
+	if f.again == "" || op != "UpdateItem" && op != "PutItem" {
 		return
 	}
 	f.seen["landed twice"]++

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"math"
+	"math/big"
 	"slices"
 	"strconv"
 	"strings"
@@ -31,7 +32,7 @@ func (p *process) items() awsdb.Items {
 
 // Write implements [awsdb.Items].
 func (i items) Write(ctx context.Context, w *schema.ItemWrite) (map[string]types.AttributeValue, error) {
-	return awsdb.ItemsOf(client{process: i.process, known: w.Known}, simTable).Write(ctx, w)
+	return awsdb.ItemsOf(client{process: i.process, write: w}, simTable).Write(ctx, w)
 }
 
 // client is how a process sends messages to DynamoDB: each takes its time there
@@ -40,7 +41,7 @@ type client struct {
 	awsdb.Client // nil: the engine uses the methods below, and no other
 
 	process *process
-	known   int64 // see [schema.ItemWrite.Known]
+	write   *schema.ItemWrite // that is sent; nil = it is none of a bucket
 }
 
 func (c client) GetItem(ctx context.Context, in *dynamodb.GetItemInput, _ ...func(*dynamodb.Options)) (*dynamodb.GetItemOutput, error) {
@@ -49,10 +50,32 @@ func (c client) GetItem(ctx context.Context, in *dynamodb.GetItemInput, _ ...fun
 }
 
 func (c client) PutItem(ctx context.Context, in *dynamodb.PutItemInput, _ ...func(*dynamodb.Options)) (*dynamodb.PutItemOutput, error) {
-	return sendTo(ctx, c.process, "PutItem", in.Item, func(ctx context.Context) (*dynamodb.PutItemOutput, error) {
-		c.process.fleet.writer, c.process.fleet.exact = c.process, nil
-		return c.process.fleet.db.PutItem(ctx, in)
+	f, id := c.process.fleet, idOfPut(c.write)
+	out, err := sendTo(ctx, c.process, "PutItem", in.Item, func(ctx context.Context) (*dynamodb.PutItemOutput, error) {
+		f.writer, f.exact, f.again = c.process, nil, ""
+		out, err := f.db.PutItem(ctx, in)
+		if item, refused := awsdb.ConditionItem(err); refused && c.write.OrUpdate != nil {
+			return c.orUpdate(ctx, item)
+		}
+		f.applied[id] = f.applied[id] || err == nil
+		return out, err
 	})
+	if _, refused := awsdb.ConditionItem(err); refused || awsdb.Retryable(err) {
+		f.refused[id] = true
+	}
+	return out, err
+}
+
+// idOfPut returns the id of a write that creates an item, or takes from one that is there.
+func idOfPut(w *schema.ItemWrite) string {
+	if w.OrUpdate != nil {
+		for i := range w.OrUpdate.Changes {
+			if c := &w.OrUpdate.Changes[i]; strings.HasPrefix(c.Attr, schema.AttrSlot) {
+				return show(c.Value)
+			}
+		}
+	}
+	return ""
 }
 
 func (c client) UpdateItem(ctx context.Context, in *dynamodb.UpdateItemInput, _ ...func(*dynamodb.Options)) (*dynamodb.UpdateItemOutput, error) {
@@ -73,7 +96,7 @@ func (c client) UpdateItem(ctx context.Context, in *dynamodb.UpdateItemInput, _ 
 	c.process.sends(pk)
 	told, throttled, landed := false, false, false // told: the sender got the answer that it was not applied
 	out, err := sendTo(ctx, c.process, "UpdateItem", in.Key, func(ctx context.Context) (*dynamodb.UpdateItemOutput, error) {
-		out, err := f.update(ctx, in, c.known)
+		out, err := f.update(ctx, in, c.write.Known)
 		landed = landed || err == nil
 		if err == nil && told && kind != "" { // the replica does not know the slot: it waits for the term
 			c.process.suffers(f, leaseTerm)
@@ -103,6 +126,48 @@ func (c client) UpdateItem(ctx context.Context, in *dynamodb.UpdateItemInput, _ 
 			c.process.strange[f.byKey[pk].bucket] = f.now
 		}
 	}
+	return out, err
+}
+
+// orUpdate applies the other write of a put as a server that runs scripts: to an item that is there.
+func (c client) orUpdate(ctx context.Context, item map[string]types.AttributeValue) (*dynamodb.PutItemOutput, error) {
+	to := *c.write.OrUpdate
+	to.Changes = slices.Clone(to.Changes)
+	for i := range to.Changes {
+		if of := &to.Changes[i]; of.Kind == schema.AddAbove {
+			*of = schema.Change{Kind: schema.Set, Attr: of.Attr, Value: sumAbove(item[of.Attr], of.Floor, of.Value)}
+		}
+	}
+	image, err := awsdb.ItemsOf(server{process: c.process}, simTable).Write(ctx, &to)
+	f := c.process.fleet
+	if err != nil {
+		f.seen["refused by an item that its sender had not seen"]++
+		return nil, err
+	}
+	f.seen["applied to an item that its sender had not seen"]++
+	return &dynamodb.PutItemOutput{Attributes: image}, nil
+}
+
+// sumAbove adds to the greater of two numbers, the first of which may be absent.
+func sumAbove(v, floor, n types.AttributeValue) types.AttributeValue {
+	from, _ := new(big.Int).SetString(show(floor), 10)
+	if is, ok := new(big.Int).SetString(show(v), 10); ok && is.Cmp(from) > 0 {
+		from = is
+	}
+	by, _ := new(big.Int).SetString(show(n), 10)
+	return &types.AttributeValueMemberN{Value: from.Add(from, by).String()}
+}
+
+// server is DynamoDB for an update that it makes itself.
+type server struct {
+	awsdb.Client // nil: no other method is used
+
+	process *process
+}
+
+func (s server) UpdateItem(ctx context.Context, in *dynamodb.UpdateItemInput, _ ...func(*dynamodb.Options)) (*dynamodb.UpdateItemOutput, error) {
+	out, err := s.process.fleet.db.UpdateItem(ctx, in)
+	s.process.fleet.did(in, err)
 	return out, err
 }
 

@@ -102,7 +102,7 @@ func (f *fleet) begin(at *replica) {
 	var err error
 	p.engine, err = engine.NewIdle(engine.Config{
 		Items: p.items(), Table: simTable, Namespace: namespaceID,
-		ShardUnits: f.shardUnits, Quiet: f.quiet, Leases: f.on.leases, Brief: f.on.brief, Now: now, Clock: p.clock, Loop: p, Logger: slog.New(lossLog{slog.DiscardHandler, p}),
+		ShardUnits: f.shardUnits, Quiet: f.quiet, Leases: f.on.leases, Scripts: f.on.brief, Now: now, Clock: p.clock, Loop: p, Logger: slog.New(lossLog{slog.DiscardHandler, p}),
 		Observe: func(s awsdb.State) {
 			if s.Condition != awsdb.Available {
 				p.suffers(f, leaseTerm)

@@ -52,7 +52,7 @@ func (c *channels) next(out []message, now time.Time) int {
 
 // ended notes the outcome of a take of a lane that is not booked by an id of its own.
 func (c *channels) ended(b *batch, applied bool) {
-	if b.write.Exact() || b.books {
+	if !b.write.InChannel() {
 		return
 	}
 	of := &c[b.id.Channel]

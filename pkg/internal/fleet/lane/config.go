@@ -9,7 +9,7 @@ import (
 )
 
 // Config is the common configuration of the lanes of a process. All fields but Clock, Leases,
-// Brief, Crowded, Parts, Silence and Seen must be set.
+// Scripts, Crowded, Parts, Silence and Seen must be set.
 type Config struct {
 	Items      awsdb.Items // guarded by a breaker; it never retries
 	Table      string
@@ -22,7 +22,7 @@ type Config struct {
 	ShardUnits int64            // write units a second that one item is good for
 	Quiet      time.Duration    // how long a shard must be used little before it is merged
 	Leases     bool             // tokens may be leased
-	Brief      bool             // the server knows [schema.ItemWrite.Known]
+	Scripts    bool             // the server knows [schema.ItemWrite.Known] and OrUpdate
 	Crowded    bool             // the number of messages under way follows their round trips
 	Parts      int              // of the server, see schema.Home; 0 = one
 	Logger     *slog.Logger

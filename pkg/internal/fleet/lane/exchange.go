@@ -59,7 +59,7 @@ func (l *item) apply(ctx context.Context, w *plan.Write, behind bool) (reply, er
 		return l.put(ctx, w.Put(schema.NewBucketItem(l.site.Namespace, l.site.Bucket, l.index)))
 	}
 	update := w.Update(l.key)
-	if cfg.Brief && !behind { // rule: a write that was planned on one under way is answered with the item
+	if cfg.Scripts && !behind { // rule: a write that was planned on one under way is answered with the item
 		update.Known = w.After().Serial - 1
 	}
 	image, err := cfg.Items.Write(ctx, update)
@@ -67,7 +67,7 @@ func (l *item) apply(ctx context.Context, w *plan.Write, behind bool) (reply, er
 		return l.answered(nil, err)
 	}
 	got, err := l.answered(image, nil)
-	if cfg.Brief && len(image) == 0 {
+	if cfg.Scripts && len(image) == 0 {
 		got.item, got.left = nil, w.After()
 	}
 	return got, err
@@ -83,10 +83,13 @@ func (l *item) get(ctx context.Context, key schema.Key) (reply, error) {
 	return reply{item: out.Item}, nil
 }
 
-// put makes an item.
+// put makes an item, or changes the one that is there.
 func (l *item) put(ctx context.Context, put *schema.ItemWrite) (reply, error) {
-	_, err := l.host.cfg.Items.Write(ctx, put)
-	return l.answered(put.Item, err)
+	image, err := l.host.cfg.Items.Write(ctx, put)
+	if len(image) == 0 {
+		image = put.Item
+	}
+	return l.answered(image, err)
 }
 
 // answered is the reply to a write.

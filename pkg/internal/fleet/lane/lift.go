@@ -22,7 +22,7 @@ type planner struct {
 
 // options returns how commuting writes are made.
 func (l *planner) options(now time.Time) plan.Options {
-	o := plan.Options{Doubtful: l.view.clock.Doubtful}
+	o := plan.Options{Doubtful: l.view.clock.Doubtful, Upsert: l.host.cfg.Scripts}
 	if l.replicas(now) == 1 {
 		return o // the lane has the content of its own other writes
 	}

@@ -23,7 +23,7 @@ func (w *Write) Outcome(image *schema.Bucket) Outcome {
 		return Lost
 	}
 	own, seen := image.Slots[w.Slot][w.Channel], w.base.Slots[w.Slot][w.Channel] // rule: the id in its channel tells of a take
-	if w.exact || w.books {
+	if !w.InChannel() {
 		own, seen = image.Booked[w.Slot], w.base.Booked[w.Slot]
 	}
 	open := image.Shard.Epoch == w.base.Shard.Epoch
@@ -41,7 +41,7 @@ func (w *Write) Outcome(image *schema.Bucket) Outcome {
 		return Dead
 	case own == seen && own != "": // an absent id of a take may have been dropped // rule: an id that is gone tells nothing
 		return Dead
-	case own == seen && (w.exact || w.books):
+	case own == seen && !w.InChannel():
 		return Dead
 	}
 	return Lost
@@ -74,9 +74,10 @@ func (w *Write) Overtaken(image *schema.Bucket) bool {
 }
 
 // Settle corrects the results of the write's requests by the state that it left: others may
-// have written between the plan and it. A state of another epoch corrects nothing.
+// have written between the plan and it. A state of another epoch corrects nothing, but for a write that found an item
+// which this process had not seen.
 func (w *Write) Settle(image *schema.Bucket) {
-	if w.exact || w.stage == nil || image.Shard.Epoch != w.base.Shard.Epoch {
+	if w.stage == nil || !w.upsert && (w.exact || image.Shard.Epoch != w.base.Shard.Epoch) {
 		return
 	}
 	for _, r := range w.stage.results {

@@ -19,6 +19,8 @@ type Options struct {
 	// Doubtful says that the time is not known for certain, see the package comment: no
 	// item is created.
 	Doubtful bool
+	// Upsert says that the server knows [schema.ItemWrite.OrUpdate].
+	Upsert bool
 }
 
 // Verdict is the result of Stage.Weigh.
@@ -47,6 +49,7 @@ type Stage struct {
 	takes   bool // it has a take or a cost
 	marks   bool // it says that newer limits wait for leases
 	books   bool
+	denies  bool        // it has a request that is denied
 	folded  bool        // requests were applied under the limits before
 	gone    []usage     // consumption of limits that the bucket is under no more
 	over    int64       // millitokens that a shard, or an item with leases, was given and has no room for
@@ -71,7 +74,7 @@ type result struct {
 	spend  *Spend
 	staged int
 	number              // that was reported
-	leaves schema.Units // v as a commuting write leaves it, with no refund cut to the room; an exact one has no use for it
+	leaves schema.Units // v as a commuting write leaves it, with no refund cut to the room; of an exact one the number
 }
 
 // NewStage returns the bucket of a state at now, or at the state's time where that is
@@ -233,8 +236,12 @@ func (s *Stage) Apply(r *Request) {
 		n, usage := st.spend(sp, r.Admitted)
 		st.number, st.usage = n, st.usage+usage
 		st.bucket = st.meter.bucket(n)
-		s.results = append(s.results, result{spend: sp, staged: k, number: n, leaves: st.form.leaves(st.seen.v)})
+		leaves := n.v
+		if !s.exact {
+			leaves = st.form.leaves(st.seen.v)
+		}
+		s.results = append(s.results, result{spend: sp, staged: k, number: n, leaves: leaves})
 		s.takes = s.takes || sp.Cost > 0 || r.Admitted && sp.Take > 0
 	}
-	s.books = s.books || r.Books()
+	s.books, s.denies = s.books || r.Books(), s.denies || !r.Admitted
 }

@@ -27,7 +27,10 @@ const (
 // time, and a charge the floor or more. So an item is kept until the limits that are written
 // to are full from there. The others count from their balance as it was seen: another write
 // that lowers one raises the ttl by itself.
-func (s *Stage) ttl(after *schema.Bucket) int64 {
+func (s *Stage) ttl(after *schema.Bucket) int64 { return s.ttlOf(after, !s.exact) }
+
+// ttlOf is ttl. beside says that others may add takes to the same state.
+func (s *Stage) ttlOf(after *schema.Bucket, beside bool) int64 {
 	if ttl := after.WindowTTL(); ttl > 0 { // rule: the item of a window is kept until that is over
 		return ttl
 	}
@@ -45,7 +48,7 @@ func (s *Stage) ttl(after *schema.Bucket) int64 {
 		b := &after.Balances[i]
 		m := newMeter(b, after.LineOf(b), s.now)
 		left := m.bucket(number{b.FullAt, b.Carried})
-		if !s.exact { // rule: a ttl covers the takes that others may add
+		if beside { // rule: a ttl covers the takes that others may add
 			left.Tokens = min(left.Tokens, s.lowest(b))
 		}
 		if after.Leased() { // a holder that is gone may have spent all that it held // rule: a leased item is kept until it is full from nothing
@@ -76,7 +79,7 @@ func (s *Stage) lowest(b *schema.Balance) int64 {
 	switch f := &s.staged[k].form; {
 	case f.debt: // rule: a ttl covers the debt that others may add
 		return b.Floor
-	case f.lifted || f.by.Sign() > 0:
+	case f.lifted || f.by.Sign() > 0 || !s.base.Exists() && s.staged[k].taken().Sign() > 0:
 		return 0
 	}
 	return tokenbucket.MaxAmount

@@ -22,19 +22,20 @@ type ID struct {
 type Write struct {
 	ID
 
-	base  *schema.Bucket // that it was planned from
-	after *schema.Bucket // state that it leaves of that
-	exact bool
-	books bool    // a commuting write that rests on the id of the last charge or refund
-	takes bool    // it takes or charges
-	units int64   // write units that it counts
-	usage []usage // by limit
-	forms []change
-	stage *Stage      // whose requests it decides; nil = none
-	lease *LeaseWrite // that it carries out; nil = none
-	named bool        // it leaves its id on the item
-	turn  bool        // it asks for a turn, see [Turn]
-	own   bool        // for an exact write that no other replica makes
+	base   *schema.Bucket // that it was planned from
+	after  *schema.Bucket // state that it leaves of that
+	exact  bool
+	books  bool    // a commuting write that rests on the id of the last charge or refund
+	takes  bool    // it takes or charges
+	units  int64   // write units that it counts
+	usage  []usage // by limit
+	forms  []change
+	stage  *Stage      // whose requests it decides; nil = none
+	lease  *LeaseWrite // that it carries out; nil = none
+	named  bool        // it leaves its id on the item
+	turn   bool        // it asks for a turn, see [Turn]
+	upsert bool        // it creates, or takes from an item that is there, see upsert.go
+	own    bool        // for an exact write that no other replica makes
 }
 
 // usage is the consumption of a limit that a write counts, in millitokens.
@@ -56,7 +57,7 @@ func (s *Stage) Write(id ID, units int64) *Write {
 		return nil
 	}
 	named := len(s.results) > 0 || s.folded || s.marks || s.lease.counts() // rule: a return that counts leaves its id
-	w := &Write{ID: id, base: s.base, exact: s.exact, books: s.books, takes: s.takes, units: units, stage: s, lease: s.lease, named: named}
+	w := &Write{ID: id, base: s.base, exact: s.exact, books: s.books, takes: s.takes, units: units, stage: s, lease: s.lease, named: named, upsert: s.upserts()}
 	after := *s.next
 	after.Serial++
 	after.Shard.Units += units
@@ -88,10 +89,10 @@ func (s *Stage) Write(id ID, units int64) *Write {
 	}
 	switch {
 	case !w.named: // a state shows by itself whether the write was applied
-	case s.exact || s.books:
-		after.Booked[id.Slot] = id.Write
-	default:
+	case w.InChannel():
 		after.Slots[id.Slot][id.Channel] = id.Write
+	default:
+		after.Booked[id.Slot] = id.Write
 	}
 	after.TTL = s.ttl(&after)
 	if s.exact && restructured(s.base, &after) {
@@ -124,6 +125,10 @@ func (w *Write) Creates() bool { return !w.base.Exists() }
 // Exact reports whether the write has to find the very state that it was planned from.
 func (w *Write) Exact() bool { return w.exact }
 
+// InChannel reports whether the write leaves its id in its channel, as takes do. Others leave theirs where charges and
+// refunds do.
+func (w *Write) InChannel() bool { return !w.books && (!w.exact || w.upsert) }
+
 // After returns the state that the write leaves if it finds the one that it was planned
 // from. After a commuting write that state serves for planning other commuting ones while
 // the write is under way.
@@ -132,7 +137,11 @@ func (w *Write) After() *schema.Bucket { return w.after }
 // Put returns a write that creates. item has the keys and names of the item, and is filled in.
 func (w *Write) Put(item map[string]types.AttributeValue) *schema.ItemWrite {
 	w.fill(item)
-	return schema.PutNew(item)
+	put := schema.PutNew(item)
+	if w.upsert {
+		put.OrUpdate = w.orUpdate(put.Key)
+	}
+	return put
 }
 
 // fill fills in the attributes of a new item.
@@ -158,11 +167,16 @@ func (w *Write) Update(k schema.Key) *schema.ItemWrite {
 	default:
 		w.add(to)
 	}
+	w.count(to)
+	return to
+}
+
+// count has the item count the write units and the consumption.
+func (w *Write) count(to *schema.ItemWrite) {
 	to.Add(schema.AttrUnits, w.units)
 	for _, u := range w.usage {
 		to.Add(schema.LimitAttr(u.limit, schema.LimitConsumed), u.n)
 	}
-	return to
 }
 
 // pin has the write find the epoch that it was planned in.
@@ -204,15 +218,13 @@ func forgetUsage(to *schema.ItemWrite, base, after *schema.Bucket) {
 // add makes the update of a commuting write.
 func (w *Write) add(to *schema.ItemWrite) {
 	w.pin(to)
-	id := &types.AttributeValueMemberB{Value: []byte(w.Write)}
 	for i := range w.forms {
 		w.forms[i].express(to)
 	}
+	id := &types.AttributeValueMemberB{Value: []byte(w.Write)}
 	switch seen := w.base.Booked[w.Slot]; {
-	case !w.books: // sent again, it finds its own id
-		attr := schema.SlotAttr(w.Slot, w.Channel) // rule: a take leaves its id in its channel
-		to.Require(attr, "<>", id)                 // rule: a copy of a take is refused by its id
-		to.Set(attr, id)
+	case !w.books:
+		w.mark(to)
 	case seen == "":
 		to.RequireAbsent(schema.BookedAttr(w.Slot)) // rule: the first charge of a slot is the first one
 		to.Set(schema.BookedAttr(w.Slot), id)
@@ -223,12 +235,11 @@ func (w *Write) add(to *schema.ItemWrite) {
 	if w.takes {
 		to.Set(schema.AttrLastTake, schema.NumberAttribute(w.after.Taken))
 	}
-	if g := w.after.Version.Generation; g != w.base.Version.Generation {
-		to.Require(schema.AttrGeneration, "<=", schema.NumberAttribute(g)) // rule: the generation of the limits does not fall
-		to.Set(schema.AttrGeneration, schema.NumberAttribute(g))
+	if w.after.Version.Generation != w.base.Version.Generation {
+		w.bringGeneration(to)
 	}
 	if w.after.Pending != w.base.Pending {
-		w.mark(to)
+		w.bringPending(to)
 	}
 	switch w.after.TTL {
 	case w.base.TTL:
@@ -240,8 +251,23 @@ func (w *Write) add(to *schema.ItemWrite) {
 	to.Add(schema.AttrSerial, 1)
 }
 
-// mark says that newer limits wait for leases. The epoch pins that there are some.
+// mark has the write leave its id in its channel. A copy finds it there.
 func (w *Write) mark(to *schema.ItemWrite) {
+	id := &types.AttributeValueMemberB{Value: []byte(w.Write)}
+	attr := schema.SlotAttr(w.Slot, w.Channel) // rule: a take leaves its id in its channel
+	to.Require(attr, "<>", id)                 // rule: a copy of a take is refused by its id
+	to.Set(attr, id)
+}
+
+// bringGeneration has the limits of the item be of the generation of the write.
+func (w *Write) bringGeneration(to *schema.ItemWrite) {
+	g := schema.NumberAttribute(w.after.Version.Generation)
+	to.Require(schema.AttrGeneration, "<=", g) // rule: the generation of the limits does not fall
+	to.Set(schema.AttrGeneration, g)
+}
+
+// bringPending says that newer limits wait for leases. The epoch pins that there are some.
+func (w *Write) bringPending(to *schema.ItemWrite) {
 	if w.base.Pending == 0 {
 		to.RequireAbsent(schema.AttrPending)
 	} else {

@@ -20,6 +20,9 @@ type ItemWrite struct {
 	Known int64
 	// Shows says that a refusal shows the item as it is.
 	Shows bool
+	// OrUpdate is applied in the place of a put whose conditions do not hold; nil = nothing is. The reply has the item
+	// then. Only a server that runs scripts applies it.
+	OrUpdate *ItemWrite
 }
 
 // WriteKind is the kind of a write.
@@ -66,6 +69,7 @@ type Change struct {
 	Kind  ChangeKind
 	Attr  string
 	Value types.AttributeValue // that is set or added
+	Floor types.AttributeValue // of AddAbove
 }
 
 // ChangeKind is the kind of a change.
@@ -75,7 +79,8 @@ type ChangeKind uint8
 const (
 	Set ChangeKind = iota
 	Add
-	Remove // an attribute that may be absent
+	Remove   // an attribute that may be absent
+	AddAbove // to a number, or to the floor where that is greater; only in an OrUpdate
 )
 
 // An update has room for so many conditions and changes at first.
@@ -170,6 +175,11 @@ func (w *ItemWrite) Add(attr string, n int64) {
 // AddValue adds to a number.
 func (w *ItemWrite) AddValue(attr string, n types.AttributeValue) {
 	w.change(Change{Kind: Add, Attr: attr, Value: n})
+}
+
+// AddAbove adds to a number, or to the floor where that is greater.
+func (w *ItemWrite) AddAbove(attr string, floor, n types.AttributeValue) {
+	w.change(Change{Kind: AddAbove, Attr: attr, Value: n, Floor: floor})
 }
 
 // Remove removes an attribute, which may be absent.

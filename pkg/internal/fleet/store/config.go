@@ -43,8 +43,8 @@ type Config struct {
 	// Leases of other replicas are honoured either way. Replicas with and without leases
 	// may share a table.
 	Leases bool
-	// Brief says that the server knows [schema.ItemWrite.Known].
-	Brief bool
+	// Scripts says that the server runs scripts, see [engine.Config].
+	Scripts bool
 	// Crowded says that the server does one thing after the other, see [engine.Config].
 	Crowded bool
 	// AuditRetention is how long audit events are kept; 0 = limiter.AuditRetention.
@@ -77,6 +77,6 @@ type Config struct {
 func (c *Config) engine(items awsdb.Items, namespace func(ctx context.Context, name string) (id string, err error)) engine.Config {
 	return engine.Config{
 		Items: items, Table: c.Table, Namespace: namespace, Attempt: c.Attempt, Budget: c.Budget, Idle: c.Idle, MaxLanes: c.MaxLanes,
-		ShardUnits: c.ShardUnits, Quiet: c.Quiet, Leases: c.Leases, Brief: c.Brief, Crowded: c.Crowded, Parts: c.Parts, Now: c.Now, Clock: c.Clock, Logger: c.Logger,
+		ShardUnits: c.ShardUnits, Quiet: c.Quiet, Leases: c.Leases, Scripts: c.Scripts, Crowded: c.Crowded, Parts: c.Parts, Now: c.Now, Clock: c.Clock, Logger: c.Logger,
 	}
 }

@@ -29,38 +29,53 @@ local function holds(it) -- a condition
   return compares(l, op, v)
 end
 -- What a write sets, names and values in turn, and the attributes that it removes. The numbers of its actions come
--- first, then the pairs of those that set and add.
+-- first, then the pairs of those that set and add, the names of those that remove, and floors between names and amounts.
 local function changes(old, ok)
-  local set, added, removed = tonumber(a[p + 1]), tonumber(a[p + 2]), tonumber(a[p + 3])
-  local first = p + 4
+  local set, added, removed, raised = tonumber(a[p + 1]), tonumber(a[p + 2]), tonumber(a[p + 3]), tonumber(a[p + 4])
+  local first = p + 5
   local names = first + 2 * (set + added) -- of what is removed
-  p = names + removed - 1
+  local floors = names + removed
+  p = floors + 3 * raised - 1
   if not ok then return end
   local sets, gone = { unpack(a, first, names - 1) }, {}
   for i = 2 * set + 1, 2 * (set + added), 2 do
     local v = old[sets[i]]
     if v then sets[i + 1] = add(v, sets[i + 1], sets[i]) end
   end
-  for i = names, p do if old[a[i]] then gone[#gone + 1] = a[i] end end
+  for i = names, floors - 1 do if old[a[i]] then gone[#gone + 1] = a[i] end end
+  for i = floors, p, 3 do
+    local v, at = old[a[i]], #sets
+    if not compares(v, '>', a[i + 1]) then v = a[i + 1] end
+    sets[at + 1], sets[at + 2] = a[i], add(v, a[i + 2], a[i])
+  end
   return sets, gone
 end
 
 -- Everything is worked out before the first write.
-local plan, all = {}, true
-for i = 1, n do
+local function planned(key) -- the next write
   local kind, image, pk, sk, reads = a[p + 1], a[p + 2], a[p + 3], a[p + 4], tonumber(a[p + 5])
-  local key, old, first = KEYS[i], {}, p + 6
+  local old, first = {}, p + 6
   p = p + 5 + reads
   local values = call('HMGET', key, unpack(a, first, p))
   for j = 1, reads do old[a[first + j - 1]] = values[j] or nil end
   local exists, ok = old.PK ~= nil, holds(old)
-  all = all and ok
   local sets, gone = changes(old, ok)
   if ok and kind == 'U' and not exists then
     local at = #sets
     sets[at + 1], sets[at + 2], sets[at + 3], sets[at + 4] = 'PK', pk, 'SK', sk
   end
-  plan[i] = { kind = kind, key = key, wanted = image ~= '', old = old, exists = exists, ok = ok, sets = sets, gone = gone }
+  return { kind = kind, key = key, wanted = image ~= '', old = old, exists = exists, ok = ok, sets = sets, gone = gone }
+end
+local plan, all = {}, true
+for i = 1, n do
+  local either = a[p + 1] == '?' -- the first of two whose condition holds
+  if either then p = p + 1 end
+  plan[i] = planned(KEYS[i])
+  if either then
+    local other = planned(KEYS[i])
+    if not plan[i].ok then plan[i] = other end
+  end
+  all = all and plan[i].ok
 end
 local now, out = call('TIME'), {}
 if token ~= '' and call('EXISTS', T .. 'tok:' .. token) == 1 then return { 1, now[1], now[2], {} } end

@@ -80,7 +80,7 @@ func (w *write) isPlain(g *gains) bool {
 		}
 	}
 	for i := range w.Changes {
-		if c := &w.Changes[i]; c.Kind == schema.Remove || !isSimple(c.Value) || w.movesEntry(c) {
+		if c := &w.Changes[i]; c.Kind == schema.Remove || c.Kind == schema.AddAbove || !isSimple(c.Value) || w.movesEntry(c) {
 			return false
 		}
 	}
@@ -139,12 +139,13 @@ func (w *write) id() string {
 // movesEntry reports whether an attribute is changed by which a sorted set leads to the item. That of the items that
 // expire leads to one with another time, too.
 func (w *write) movesEntry(c *schema.Change) bool {
-	return slices.Contains(entryNames, c.Attr) && (c.Attr != schema.AttrTTL || c.Kind != schema.Set || !w.needs(c.Attr))
+	stays := c.Attr == schema.AttrTTL && (c.Kind == schema.Set || c.Kind == schema.AddAbove) && w.needs(c.Attr)
+	return slices.Contains(entryNames, c.Attr) && !stays
 }
 
-// needs reports whether a comparison does not hold without an attribute.
+// needs reports whether a condition does not hold without an attribute.
 func (w *write) needs(attr string) bool {
 	return slices.ContainsFunc(w.Conditions, func(c schema.Condition) bool {
-		return c.Kind == schema.Compare && c.Operator != "<>" && c.Attr == attr
+		return c.Attr == attr && (c.Kind == schema.Present || c.Kind == schema.Compare && c.Operator != "<>")
 	})
 }

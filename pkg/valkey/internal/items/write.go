@@ -13,6 +13,7 @@ type write struct {
 	*schema.ItemWrite
 
 	image    string // of the item afterwards that is wanted: noImage, wholeImage, or the serial number that the sender knows
+	other    *write // that is applied where the condition does not hold; nil = none
 	claimant string // partition key of the bucket that claims a record, see claim.go; "" = the write is no claim
 	meter    meter
 }
@@ -32,6 +33,9 @@ var entryNames = []string{
 // writeOf returns a write whose use is counted.
 func writeOf(of *schema.ItemWrite) (write, error) {
 	w := write{ItemWrite: of, image: noImage}
+	if of.OrUpdate != nil {
+		w.other = &write{ItemWrite: of.OrUpdate, image: wholeImage}
+	}
 	for i := range of.Conditions {
 		if c := &of.Conditions[i]; c.Value != nil && !isComparison(c.Operator) {
 			return w, fmt.Errorf("the condition of %s has the operator %q", c.Attr, c.Operator)
@@ -43,7 +47,7 @@ func writeOf(of *schema.ItemWrite) (write, error) {
 			w.meter.set(c.Attr, c.Value)
 		case schema.Add:
 			w.meter.adds(c.Attr, c.Value)
-		case schema.Remove:
+		case schema.Remove, schema.AddAbove:
 		}
 	}
 	for attr, v := range of.Item {
@@ -99,9 +103,23 @@ func (w *write) makesNew() bool {
 }
 
 // words appends the words of the write, as items.lua reads them. The kind is first, then the image that is wanted, and the
-// keys. The number of attributes to be read follows, and those. The condition is next. The words end with three numbers of
-// attributes, of those that are set, added to and removed, and with those in that order. The first two kinds have values.
+// keys. The number of attributes to be read follows, and those. The condition is next. The words end with four numbers of
+// attributes, of those that are set, added to, removed, and added to above a floor, and with those in that order. The
+// first two kinds have values, the last one floors and values. A question mark and two writes are the first of both whose
+// condition holds.
 func (w *write) words(to []string) ([]string, error) {
+	if w.other == nil {
+		return w.one(to)
+	}
+	to, err := w.one(append(to, "?"))
+	if err != nil {
+		return nil, err
+	}
+	return w.other.one(to)
+}
+
+// one appends the words of the write without those of the other one.
+func (w *write) one(to []string) ([]string, error) {
 	kind := [...]string{schema.Update: "U", schema.Put: "P", schema.Delete: "D"}[w.Kind]
 	reads, k := w.reads(), w.itemKey()
 	to = append(to, kind, w.image, "S"+k.PK, "S"+k.SK, strconv.Itoa(len(reads)))
@@ -110,12 +128,12 @@ func (w *write) words(to []string) ([]string, error) {
 	if err != nil {
 		return nil, err
 	}
-	set, added, removed, err := w.changes()
+	c, err := w.changes()
 	if err != nil {
 		return nil, err
 	}
-	to = append(to, strconv.Itoa(len(set)/2), strconv.Itoa(len(added)/2), strconv.Itoa(len(removed)))
-	return append(append(append(to, set...), added...), removed...), nil
+	to = append(to, strconv.Itoa(len(c.set)/2), strconv.Itoa(len(c.added)/2), strconv.Itoa(len(c.removed)), strconv.Itoa(len(c.raised)/3))
+	return slices.Concat(to, c.set, c.added, c.removed, c.raised), nil
 }
 
 // reads returns the attributes that are read: the partition key, those that the conditions and the changes are about,
@@ -126,7 +144,6 @@ func (w *write) reads() []string {
 	add := func(attr string) {
 		if !slices.Contains(all, attr) {
 			all = append(all, attr)
-			moves = moves || w.Kind == schema.Update && slices.Contains(entryNames, attr)
 		}
 	}
 	for i := range w.Conditions {
@@ -135,6 +152,7 @@ func (w *write) reads() []string {
 	for i := range w.Changes {
 		if c := &w.Changes[i]; !isUncounted(c) {
 			add(c.Attr)
+			moves = moves || w.movesEntry(c)
 		}
 	}
 	if moves {
@@ -184,30 +202,42 @@ func (w *write) condition(to []string) ([]string, error) {
 	return to, nil
 }
 
-// changes returns the attributes that are set and those that are added to, names and values in turn, and those that are
-// removed.
-func (w *write) changes() (set, added, removed []string, err error) {
+// changes are the words of the changes of a write.
+type changes struct {
+	set, added []string // names and values in turn
+	removed    []string
+	raised     []string // names, floors and values in turn
+}
+
+// changes returns those of the write.
+func (w *write) changes() (to changes, err error) {
 	if w.Kind == schema.Put {
-		set, err = w.put()
-		return set, nil, nil, err
+		to.set, err = w.put()
+		return to, err
 	}
 	for i := range w.Changes {
 		c := &w.Changes[i]
 		if c.Kind == schema.Remove {
-			removed = append(removed, c.Attr)
+			to.removed = append(to.removed, c.Attr)
 			continue
 		}
 		v, err := encode(c.Value)
 		switch {
 		case err != nil:
-			return nil, nil, nil, fmt.Errorf("the attribute %q: %w", c.Attr, err)
+			return to, fmt.Errorf("the attribute %q: %w", c.Attr, err)
 		case c.Kind == schema.Set:
-			set = append(set, c.Attr, v)
+			to.set = append(to.set, c.Attr, v)
+		case c.Kind == schema.AddAbove:
+			floor, err := encode(c.Floor)
+			if err != nil {
+				return to, fmt.Errorf("the floor of %q: %w", c.Attr, err)
+			}
+			to.raised = append(to.raised, c.Attr, floor, v)
 		case !isUncounted(c):
-			added = append(added, c.Attr, v)
+			to.added = append(to.added, c.Attr, v)
 		}
 	}
-	return set, added, removed, nil
+	return to, nil
 }
 
 // put returns the attributes of a put, names and values in turn.
