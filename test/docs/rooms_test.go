@@ -56,7 +56,7 @@ func goPackages(t *testing.T) []goPackage {
 func isTest(p *goPackage) bool {
 	path := p.path()
 	return strings.HasPrefix(path, "test/") || strings.HasPrefix(path, "examples/") ||
-		path == "pkg/internal/fleet/fleetsim" || path == "pkg/internal/fleet/comparison"
+		path == "pkg/internal/fleet/fleetsim" || path == "pkg/internal/fleet/scripttest" || path == "pkg/internal/fleet/comparison"
 }
 
 var quotedPath = regexp.MustCompile("`((?:cmd|config|internal|pkg)(?:/[a-z0-9/]+)?)`")

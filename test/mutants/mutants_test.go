@@ -58,7 +58,7 @@ func in(pkg string, mutants []mutant) []mutant {
 }
 
 func everyRule() []mutant {
-	return slices.Concat(planRules(), leaseRules(), laneRules(), shareRules(), breakerRules(), auditRules(), kinRules(), turnRules(), historyRules(), extraRules(), auditStreamRules())
+	return slices.Concat(planRules(), leaseRules(), laneRules(), shareRules(), breakerRules(), auditRules(), kinRules(), turnRules(), historyRules(), extraRules(), auditStreamRules(), unseenRules())
 }
 
 // Each rule that is taken away is missed by a named test.

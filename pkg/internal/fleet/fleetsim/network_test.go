@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"math"
-	"math/big"
 	"slices"
 	"strconv"
 	"strings"
@@ -15,6 +14,7 @@ import (
 
 	"github.com/ratelimit/ratelimit/pkg/internal/fleet/awsdb"
 	"github.com/ratelimit/ratelimit/pkg/internal/fleet/schema"
+	"github.com/ratelimit/ratelimit/pkg/internal/fleet/scripttest"
 	"github.com/ratelimit/ratelimit/test/kit/dynamofake"
 )
 
@@ -131,31 +131,13 @@ func (c client) UpdateItem(ctx context.Context, in *dynamodb.UpdateItemInput, _ 
 
 // orUpdate applies the other write of a put as a server that runs scripts: to an item that is there.
 func (c client) orUpdate(ctx context.Context, item map[string]types.AttributeValue) (*dynamodb.PutItemOutput, error) {
-	to := *c.write.OrUpdate
-	to.Changes = slices.Clone(to.Changes)
-	for i := range to.Changes {
-		if of := &to.Changes[i]; of.Kind == schema.AddAbove {
-			*of = schema.Change{Kind: schema.Set, Attr: of.Attr, Value: sumAbove(item[of.Attr], of.Floor, of.Value)}
-		}
-	}
-	image, err := awsdb.ItemsOf(server{process: c.process}, simTable).Write(ctx, &to)
-	f := c.process.fleet
+	image, err := scripttest.OrUpdate(ctx, awsdb.ItemsOf(server{process: c.process}, simTable), c.write, item)
 	if err != nil {
-		f.seen["refused by an item that its sender had not seen"]++
+		c.process.fleet.seen["refused by an item that its sender had not seen"]++
 		return nil, err
 	}
-	f.seen["applied to an item that its sender had not seen"]++
+	c.process.fleet.seen["applied to an item that its sender had not seen"]++
 	return &dynamodb.PutItemOutput{Attributes: image}, nil
-}
-
-// sumAbove adds to the greater of two numbers, the first of which may be absent.
-func sumAbove(v, floor, n types.AttributeValue) types.AttributeValue {
-	from, _ := new(big.Int).SetString(show(floor), 10)
-	if is, ok := new(big.Int).SetString(show(v), 10); ok && is.Cmp(from) > 0 {
-		from = is
-	}
-	by, _ := new(big.Int).SetString(show(n), 10)
-	return &types.AttributeValueMemberN{Value: from.Add(from, by).String()}
 }
 
 // server is DynamoDB for an update that it makes itself.

@@ -25,6 +25,7 @@ type lockstep struct {
 	state     *schema.Bucket
 	now       int64
 	seen      uint64 // greatest generation of the limits that the bucket is under
+	unseen    bool   // the writer has not seen the item
 }
 
 func (s *lockstep) Helper()                      { s.T.Helper() }
@@ -59,6 +60,21 @@ func TestChangesOfLimitsAreThoseOfTheReference(t *testing.T) {
 			s.now += rapid.SampledFrom([]int64{0, 0, 1, 7, 100, 999, 5000, 60_000, 3_600_000}).Draw(t, "elapsed")
 			limits := rapid.SampledFrom(sets).Draw(t, "limits")
 			s.decide(limits, rapid.Uint64Range(1, 6).Draw(t, "generation"), drawSpends(t, limits))
+		}
+	})
+}
+
+// TestTakesFromUnseenItemsAreThoseOfTheReference: the same where the writer has not seen the item now and then.
+func TestTakesFromUnseenItemsAreThoseOfTheReference(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		s := &lockstep{T: t, world: newWorld(t), reference: storetest.NewReference(), now: epoch}
+		x, y := limiter.PerMinute("x", 10).WithMaxDebt(5), limiter.Custom("y", 100, 7, 1100*time.Millisecond)
+		sets := []*limiter.Limits{limitsOf(t, x, y), limitsOf(t, x, y), limitsOf(t, x.WithBurst(30), limiter.Custom("y", 50, 0, time.Second))}
+		for range rapid.IntRange(1, 40).Draw(t, "steps") {
+			s.now += rapid.SampledFrom([]int64{0, 0, 1, 7, 100, 999, 5000, 60_000, 3_600_000}).Draw(t, "elapsed")
+			limits := rapid.SampledFrom(sets).Draw(t, "limits")
+			s.unseen = rapid.Bool().Draw(t, "unseen")
+			s.decide(limits, max(s.seen, rapid.Uint64Range(1, 6).Draw(t, "generation")), drawSpends(t, limits))
 		}
 	})
 }
@@ -98,6 +114,42 @@ func (s *lockstep) decide(limits *limiter.Limits, generation uint64, spends []li
 	if err != nil {
 		s.Fatalf("reference: %v", err)
 	}
+	verdict, decided := plan.Commutes, s.unseen && s.state != nil && s.state.Exists() && s.decideUnseen(r)
+	if !decided {
+		verdict = s.decideSeen(limits, generation, r)
+	}
+	r.Report(got, true)
+	if r.Admitted != admitted {
+		s.Fatalf("%d: verdict %d, unseen %t, admitted %t, want %t; %+v, want %+v", s.now-epoch, verdict, decided, r.Admitted, admitted, got.Spends, want.Spends)
+	}
+	for i, sp := range got.Spends {
+		wanted := want.Spends[i]
+		if sp.Held != wanted.Held || sp.Held && (sp.Exceeded != wanted.Exceeded || sp.Bucket != wanted.Bucket || sp.Index != wanted.Index || sp.Limits.Hash() != wanted.Limits.Hash()) {
+			s.Fatalf("%d: verdict %d, unseen %t: spend %+v\nwant %+v", s.now-epoch, verdict, decided, sp, wanted)
+		}
+	}
+}
+
+// decideUnseen decides a request without the state of the item. It reports false where the item refused that.
+func (s *lockstep) decideUnseen(r *plan.Request) bool {
+	s.Helper()
+	st := plan.NewStage(schema.NewBucket(r.Limits, r.Generation, s.now), s.now, plan.Options{Upsert: true})
+	if v := st.Weigh(r); v != plan.Exact {
+		return false
+	}
+	st.Apply(r)
+	w := st.Write(s.id(7), 1)
+	landed, image := s.send(w, 0)
+	if s.state = image; landed {
+		w.Settle(image)
+		s.seen = max(s.seen, r.Generation)
+	}
+	return landed
+}
+
+// decideSeen decides a request by the state of the item.
+func (s *lockstep) decideSeen(limits *limiter.Limits, generation uint64, r *plan.Request) plan.Verdict {
+	s.Helper()
 	if s.state == nil {
 		s.state = schema.NewBucket(limits, generation, s.now)
 	}
@@ -133,14 +185,5 @@ func (s *lockstep) decide(limits *limiter.Limits, generation uint64, spends []li
 	if brought == plan.Newer {
 		s.seen = generation
 	}
-	r.Report(got, true)
-	if r.Admitted != admitted {
-		s.Fatalf("%d: verdict %d, admitted %t, want %t; %+v, want %+v", s.now-epoch, verdict, r.Admitted, admitted, got.Spends, want.Spends)
-	}
-	for i, sp := range got.Spends {
-		wanted := want.Spends[i]
-		if sp.Held != wanted.Held || sp.Held && (sp.Exceeded != wanted.Exceeded || sp.Bucket != wanted.Bucket || sp.Index != wanted.Index || sp.Limits.Hash() != wanted.Limits.Hash()) {
-			s.Fatalf("%d: verdict %d: spend %+v\nwant %+v", s.now-epoch, verdict, sp, wanted)
-		}
-	}
+	return verdict
 }

@@ -41,7 +41,7 @@ func (w *Write) Outcome(image *schema.Bucket) Outcome {
 		return Dead
 	case own == seen && own != "": // an absent id of a take may have been dropped // rule: an id that is gone tells nothing
 		return Dead
-	case own == seen && !w.InChannel():
+	case own == seen && !w.InChannel(): // rule: a take that may be applied yet is not dead
 		return Dead
 	}
 	return Lost
@@ -86,11 +86,14 @@ func (w *Write) Settle(image *schema.Bucket) {
 		if k < 0 {
 			continue
 		}
-		v := image.Balances[k].FullAt.Add(r.leaves.Sub(w.after.Balances[st.index].FullAt))
-		if v == r.v { // rule: a take is told what others left
+		is := number{image.Balances[k].FullAt.Add(r.leaves.Sub(w.after.Balances[st.index].FullAt)), r.carried}
+		if w.upsert {
+			is.carried = image.Balances[k].Carried
+		}
+		if is == r.number { // rule: a take is told what others left
 			continue
 		}
-		before, left := st.meter.bucket(r.number).Tokens, st.left(number{v, r.carried})
+		before, left := st.meter.bucket(r.number).Tokens, st.left(is)
 		r.spend.Found += left.Tokens - before
 		r.spend.Left = left
 	}

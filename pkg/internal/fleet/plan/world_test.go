@@ -12,6 +12,7 @@ import (
 	"github.com/ratelimit/ratelimit/pkg/internal/fleet/awsdb"
 	"github.com/ratelimit/ratelimit/pkg/internal/fleet/plan"
 	"github.com/ratelimit/ratelimit/pkg/internal/fleet/schema"
+	"github.com/ratelimit/ratelimit/pkg/internal/fleet/scripttest"
 	"github.com/ratelimit/ratelimit/pkg/limiter"
 	"github.com/ratelimit/ratelimit/test/kit/dynamofake"
 )
@@ -68,13 +69,17 @@ func (w *world) send(q *plan.Write, shard int) (applied bool, image *schema.Buck
 	w.Helper()
 	to := w.write(q, shard)
 	item, err := w.items().Write(context.Background(), to)
+	failed, refused := errors.AsType[*types.ConditionalCheckFailedException](err)
+	if refused && to.OrUpdate != nil {
+		item, err = scripttest.OrUpdate(context.Background(), w.items(), to, failed.Item)
+	}
 	if failed, ok := errors.AsType[*types.ConditionalCheckFailedException](err); ok {
 		return false, w.parse(failed.Item, shard)
 	}
 	if err != nil {
 		w.Fatalf("write: %v", err)
 	}
-	if q.Creates() {
+	if q.Creates() && !refused {
 		item = to.Item
 	}
 	return true, w.parse(item, shard)

@@ -1,0 +1,154 @@
+package plan_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+
+	"github.com/ratelimit/ratelimit/pkg/internal/fleet/plan"
+	"github.com/ratelimit/ratelimit/pkg/internal/fleet/schema"
+	"github.com/ratelimit/ratelimit/pkg/internal/fleet/scripttest"
+	"github.com/ratelimit/ratelimit/pkg/limiter"
+)
+
+// unseen is a bucket whose item another replica has made, by a take of 1 of its 10 tokens.
+type unseen struct {
+	*testing.T
+	*world
+
+	limits *limiter.Limits
+	write  *plan.Write // a take of 2 tokens without the state
+	item   *schema.Bucket
+}
+
+func (u *unseen) Helper()                      { u.T.Helper() }
+func (u *unseen) Fatalf(f string, args ...any) { u.T.Helper(); u.T.Fatalf(f, args...) }
+
+// newUnseen returns one whose item has a change.
+func newUnseen(t *testing.T, change func(*schema.ItemWrite)) *unseen {
+	t.Helper()
+	u := &unseen{T: t, world: newWorld(t), limits: limitsOf(t, limiter.Custom("l", 10, 1, time.Second))}
+	if applied, _ := u.send(u.take(epoch, 1, 1000), 0); !applied {
+		t.Fatal("the item is not made")
+	}
+	if change != nil {
+		to := schema.NewUpdate(u.key(0))
+		change(to)
+		if _, err := u.items().Write(context.Background(), to); err != nil {
+			t.Fatal(err)
+		}
+	}
+	u.write = u.take(epoch+500, 2, 2000)
+	return u
+}
+
+// take returns the take of a replica that has not seen the item.
+func (u *unseen) take(at int64, replica uint32, millitokens int64) *plan.Write {
+	u.Helper()
+	return takes(u.T, schema.NewBucket(u.limits, 1, at), at, plan.Options{Upsert: true}, u.id(replica), limiter.Spend{Limit: "l", Take: millitokens})
+}
+
+// land sends the take, and requires that it is applied or refused.
+func (u *unseen) land(want bool) {
+	u.Helper()
+	var applied bool
+	if applied, u.item = u.send(u.write, 0); applied != want {
+		u.Fatalf("the take is applied: %t, want %t; the item is %+v", applied, want, u.item)
+	}
+}
+
+// A take from an item that its replica has not seen counts the refill up to its own time.
+func TestTakeFromAnUnseenItem(t *testing.T) {
+	u := newUnseen(t, nil)
+	u.land(true)
+	if got := plan.At(u.item, epoch+500).Tokens(0, epoch+500); got != 7500 {
+		t.Errorf("%d millitokens are left, want 7500", got)
+	}
+	u = newUnseen(t, nil)
+	u.write = u.take(epoch+60_000, 2, 2000) // it is full again
+	u.land(true)
+	if got := plan.At(u.item, epoch+60_000).Tokens(0, epoch+60_000); got != 8000 {
+		t.Errorf("%d millitokens are left of a full bucket, want 8000", got)
+	}
+	if u.item.Taken != epoch+60_000 || u.item.TTL < (epoch+60_000)/1000+10 {
+		t.Errorf("the last take is at %d, and the ttl %d", u.item.Taken-epoch, u.item.TTL-epoch/1000)
+	}
+}
+
+// It is refused where it would not be right.
+func TestUnseenItemsThatDoNotFit(t *testing.T) {
+	n := func(v int64) types.AttributeValue { return schema.NumberAttribute(v) }
+	for name, change := range map[string]func(*schema.ItemWrite){
+		"other limits":     func(w *schema.ItemWrite) { w.Set(schema.AttrVersion, n(7)) },
+		"newer limits":     func(w *schema.ItemWrite) { w.Set(schema.AttrGeneration, n(2)) },
+		"half of a bucket": func(w *schema.ItemWrite) { w.Set(schema.AttrLevel, n(2)) },
+		"leases": func(w *schema.ItemWrite) {
+			w.Set(schema.AttrRate, n(500))
+			w.Set(schema.AttrRoom, n(1000))
+			w.Set(schema.AttrOffset, n(0))
+		},
+		"an extra": func(w *schema.ItemWrite) { w.Set(schema.LimitAttr("l", schema.LimitCarried), n(-1000)) },
+		"no ttl":   func(w *schema.ItemWrite) { w.Remove(schema.AttrTTL) },
+		"1.999 tokens": func(w *schema.ItemWrite) {
+			w.Set(schema.LimitAttr("l", schema.LimitFullAt), schema.Product(epoch+8501, 1000*schema.Parts).Attribute())
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			u := newUnseen(t, change)
+			put, failed := u.world.write(u.write, 0), &types.ConditionalCheckFailedException{}
+			if _, err := u.items().Write(context.Background(), put); !errors.As(err, &failed) {
+				t.Fatalf("the put is not refused: %v", err)
+			}
+			if _, err := scripttest.OrUpdate(context.Background(), u.items(), put, failed.Item); !errors.As(err, &failed) {
+				t.Errorf("the take is not refused: %v", err)
+			}
+		})
+	}
+}
+
+// A write is a take from an unseen item only where it takes, and where its requests do not need to see the item.
+func TestWritesThatNeedToSeeTheItem(t *testing.T) {
+	u := newUnseen(t, nil)
+	for name, spends := range map[string][]limiter.Spend{
+		"a charge": {{Limit: "l", Take: 1000, Charge: 1}}, "a refund": {{Limit: "l", Refund: 1}, {Limit: "l", Take: 1000}},
+	} {
+		w := takes(t, schema.NewBucket(u.limits, 1, epoch), epoch, plan.Options{Upsert: true}, u.id(2), spends...)
+		if w.Put(schema.NewBucketItem("ns1", u.bucket, 0)).OrUpdate != nil {
+			t.Errorf("%s is applied to an unseen item", name)
+		}
+	}
+	st := plan.NewStage(schema.NewBucket(u.limits, 1, epoch), epoch, plan.Options{Upsert: true})
+	some := &plan.Request{Limits: u.limits, Generation: 1, Spends: []plan.Spend{{Limit: "l", Ask: 20_000}}}
+	if v := st.Weigh(some); v != plan.Exact {
+		t.Fatalf("verdict %d, want a write", v)
+	}
+	st.Apply(some)
+	if st.Write(u.id(2), 1).Put(schema.NewBucketItem("ns1", u.bucket, 0)).OrUpdate != nil {
+		t.Error("a request for what is there is applied to an unseen item")
+	}
+}
+
+// A copy of such a take is refused, be the first one a creation or not.
+func TestCopiesOfTakesFromUnseenItems(t *testing.T) {
+	u := newUnseen(t, nil)
+	u.land(true)
+	u.land(false)
+	if got := u.write.Outcome(u.item); got != plan.Landed {
+		t.Errorf("the outcome is %d, want %d", got, plan.Landed)
+	}
+	made := u.take(epoch, 1, 1000)
+	first := &unseen{T: t, world: newWorld(t), limits: u.limits, write: made}
+	first.land(true)
+	first.land(false)
+	if got := made.Outcome(first.item); got != plan.Landed {
+		t.Errorf("the outcome of a creation is %d, want %d", got, plan.Landed)
+	}
+	other := newUnseen(t, nil)
+	_, there := other.send(other.take(epoch, 3, 10_000), 0)
+	if got := other.write.Outcome(there); got == plan.Dead {
+		t.Error("a take that may be applied yet counts as one that never will")
+	}
+}

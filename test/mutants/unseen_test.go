@@ -1,0 +1,28 @@
+//go:build mutants
+
+package mutants_test
+
+// unseenRules are the rules of takes from an item that their replica has not seen.
+func unseenRules() []mutant {
+	const misfits = "TestUnseenItemsThatDoNotFit"
+	return in("plan", []mutant{
+		{
+			name: "a take of what is there needs to see that", file: "upsert.go", found: "TestWritesThatNeedToSeeTheItem",
+			without: "true",
+		},
+		{name: "a take from an unseen item needs its limits", file: "upsert.go", found: misfits},
+		{name: "a take from an unseen item needs it whole", file: "upsert.go", found: misfits},
+		{name: "a take from an unseen item needs all parts there", file: "upsert.go", found: misfits},
+		{name: "a take from an unseen item has a bound", file: "upsert.go", found: misfits},
+		{name: "a take from an unseen item needs a limit without an extra", file: "upsert.go", found: misfits},
+		{name: "a take from an unseen item raises its ttl", file: "upsert.go", found: "TestTakeFromAnUnseenItem"},
+		{
+			name: "a take from an unseen item counts the refill up to its time", file: "upsert.go", found: "TestTakeFromAnUnseenItem",
+			without: "to.AddValue(attr, taken.Attribute())",
+		},
+		{
+			name: "a take that may be applied yet is not dead", file: "outcome.go", found: "TestCopiesOfTakesFromUnseenItems",
+			without: "case own == seen:",
+		},
+	})
+}
