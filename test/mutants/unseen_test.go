@@ -8,11 +8,15 @@ func unseenRules() []mutant {
 	return in("plan", []mutant{
 		{
 			name: "a take of what is there needs to see that", file: "upsert.go", found: "TestWritesThatNeedToSeeTheItem",
-			without: "true",
+			without: "!slices.ContainsFunc(s.results, func(result) bool { return false })",
 		},
 		{name: "a take from an unseen item needs its limits", file: "upsert.go", found: misfits},
 		{name: "a take from an unseen item needs it whole", file: "upsert.go", found: misfits},
 		{name: "a take from an unseen item needs all parts there", file: "upsert.go", found: misfits},
+		{
+			name: "a take from an unseen item lowers no generation", file: "upsert.go", found: "TestGenerationsOfUnseenItems",
+			without: "to.Set(schema.AttrGeneration, schema.NumberAttribute(w.after.Version.Generation))",
+		},
 		{name: "a take from an unseen item has a bound", file: "upsert.go", found: misfits},
 		{name: "a take from an unseen item needs a limit without an extra", file: "upsert.go", found: misfits},
 		{name: "a take from an unseen item raises its ttl", file: "upsert.go", found: "TestTakeFromAnUnseenItem"},

@@ -27,8 +27,8 @@ func (w *Write) orUpdate(k schema.Key) *schema.ItemWrite {
 		s.takeUnseen(to, i)
 	}
 	w.mark(to)
-	w.bringGeneration(to)
 	none := schema.NumberAttribute(0)
+	to.AddAbove(schema.AttrGeneration, schema.NumberAttribute(w.after.Version.Generation), none) // rule: a take from an unseen item lowers no generation
 	to.AddAbove(schema.AttrLastTake, schema.NumberAttribute(w.after.Taken), none)
 	if ttl := s.ttlOf(w.after, true); ttl == 0 {
 		to.RequireAbsent(schema.AttrTTL)

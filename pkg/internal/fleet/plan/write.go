@@ -235,8 +235,9 @@ func (w *Write) add(to *schema.ItemWrite) {
 	if w.takes {
 		to.Set(schema.AttrLastTake, schema.NumberAttribute(w.after.Taken))
 	}
-	if w.after.Version.Generation != w.base.Version.Generation {
-		w.bringGeneration(to)
+	if g := w.after.Version.Generation; g != w.base.Version.Generation {
+		to.Require(schema.AttrGeneration, "<=", schema.NumberAttribute(g)) // rule: the generation of the limits does not fall
+		to.Set(schema.AttrGeneration, schema.NumberAttribute(g))
 	}
 	if w.after.Pending != w.base.Pending {
 		w.bringPending(to)
@@ -257,13 +258,6 @@ func (w *Write) mark(to *schema.ItemWrite) {
 	attr := schema.SlotAttr(w.Slot, w.Channel) // rule: a take leaves its id in its channel
 	to.Require(attr, "<>", id)                 // rule: a copy of a take is refused by its id
 	to.Set(attr, id)
-}
-
-// bringGeneration has the limits of the item be of the generation of the write.
-func (w *Write) bringGeneration(to *schema.ItemWrite) {
-	g := schema.NumberAttribute(w.after.Version.Generation)
-	to.Require(schema.AttrGeneration, "<=", g) // rule: the generation of the limits does not fall
-	to.Set(schema.AttrGeneration, g)
 }
 
 // bringPending says that newer limits wait for leases. The epoch pins that there are some.
