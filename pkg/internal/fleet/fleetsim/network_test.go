@@ -54,8 +54,8 @@ func (c client) PutItem(ctx context.Context, in *dynamodb.PutItemInput, _ ...fun
 	out, err := sendTo(ctx, c.process, "PutItem", in.Item, func(ctx context.Context) (*dynamodb.PutItemOutput, error) {
 		f.writer, f.exact, f.again = c.process, nil, ""
 		out, err := f.db.PutItem(ctx, in)
-		if item, refused := awsdb.ConditionItem(err); refused && c.write.OrUpdate != nil {
-			return c.orUpdate(ctx, item)
+		if _, refused := awsdb.ConditionItem(err); refused && c.write.OrUpdate != nil {
+			return c.orUpdate(ctx)
 		}
 		f.applied[id] = f.applied[id] || err == nil
 		return out, err
@@ -96,7 +96,7 @@ func (c client) UpdateItem(ctx context.Context, in *dynamodb.UpdateItemInput, _ 
 	c.process.sends(pk)
 	told, throttled, landed := false, false, false // told: the sender got the answer that it was not applied
 	out, err := sendTo(ctx, c.process, "UpdateItem", in.Key, func(ctx context.Context) (*dynamodb.UpdateItemOutput, error) {
-		out, err := f.update(ctx, in, c.write.Known)
+		out, err := f.update(ctx, in, c.write)
 		landed = landed || err == nil
 		if err == nil && told && kind != "" { // the replica does not know the slot: it waits for the term
 			c.process.suffers(f, leaseTerm)
@@ -130,36 +130,48 @@ func (c client) UpdateItem(ctx context.Context, in *dynamodb.UpdateItemInput, _ 
 }
 
 // orUpdate applies the other write of a put as a server that runs scripts: to an item that is there.
-func (c client) orUpdate(ctx context.Context, item map[string]types.AttributeValue) (*dynamodb.PutItemOutput, error) {
-	image, err := scripttest.OrUpdate(ctx, awsdb.ItemsOf(server{process: c.process}, simTable), c.write, item)
+func (c client) orUpdate(ctx context.Context) (*dynamodb.PutItemOutput, error) {
+	f := c.process.fleet
+	image, err := f.script(ctx, c.write.OrUpdate, f.did)
 	if err != nil {
-		c.process.fleet.seen["refused by an item that its sender had not seen"]++
+		f.seen["refused by an item that its sender had not seen"]++
 		return nil, err
 	}
-	c.process.fleet.seen["applied to an item that its sender had not seen"]++
+	f.seen["applied to an item that its sender had not seen"]++
 	return &dynamodb.PutItemOutput{Attributes: image}, nil
 }
 
-// server is DynamoDB for an update that it makes itself.
-type server struct {
-	awsdb.Client // nil: no other method is used
-
-	process *process
+// script makes an update as a server that runs scripts.
+func (f *fleet) script(ctx context.Context, w *schema.ItemWrite, did func(*dynamodb.UpdateItemInput, error)) (map[string]types.AttributeValue, error) {
+	return scripttest.Items(awsdb.ItemsOf(server{f.db, did}, simTable), simTable).Write(ctx, w)
 }
 
-func (s server) UpdateItem(ctx context.Context, in *dynamodb.UpdateItemInput, _ ...func(*dynamodb.Options)) (*dynamodb.UpdateItemOutput, error) {
-	out, err := s.process.fleet.db.UpdateItem(ctx, in)
-	s.process.fleet.did(in, err)
+// server is DynamoDB for its own script.
+type server struct {
+	awsdb.Client
+
+	did func(*dynamodb.UpdateItemInput, error) // is told of an update
+}
+
+func (s server) UpdateItem(ctx context.Context, in *dynamodb.UpdateItemInput, opts ...func(*dynamodb.Options)) (*dynamodb.UpdateItemOutput, error) {
+	out, err := s.Client.UpdateItem(ctx, in, opts...)
+	s.did(in, err)
 	return out, err
 }
 
-// update answers an update as a server that runs scripts. The sender knows the item of a serial number; 0 = none.
-func (f *fleet) update(ctx context.Context, in *dynamodb.UpdateItemInput, known int64) (*dynamodb.UpdateItemOutput, error) {
-	out, err := f.db.UpdateItem(ctx, in)
-	if err != nil || known == 0 {
+// update answers an update as a server that runs scripts, where it is for one.
+func (f *fleet) update(ctx context.Context, in *dynamodb.UpdateItemInput, w *schema.ItemWrite) (out *dynamodb.UpdateItemOutput, err error) {
+	if scripttest.AddsAbove(w) {
+		var image map[string]types.AttributeValue
+		image, err = f.script(ctx, w, func(*dynamodb.UpdateItemInput, error) {})
+		out = &dynamodb.UpdateItemOutput{Attributes: image}
+	} else {
+		out, err = f.db.UpdateItem(ctx, in)
+	}
+	if err != nil || w.Known == 0 {
 		return out, err
 	}
-	if show(out.Attributes[schema.AttrSerial]) != strconv.FormatInt(known+1, 10) {
+	if show(out.Attributes[schema.AttrSerial]) != strconv.FormatInt(w.Known+1, 10) {
 		f.seen["answered with an unexpected item"]++
 		return out, nil
 	}

@@ -22,9 +22,9 @@ type planner struct {
 
 // options returns how commuting writes are made.
 func (l *planner) options(now time.Time) plan.Options {
-	o := plan.Options{Doubtful: l.view.clock.Doubtful, Upsert: l.host.cfg.Scripts}
-	if l.replicas(now) == 1 {
-		return o // the lane has the content of its own other writes
+	o := plan.Options{Doubtful: l.view.clock.Doubtful, Scripts: l.host.cfg.Scripts}
+	if o.Scripts || l.replicas(now) == 1 {
+		return o // no form depends on a balance, or the lane has the content of its own other writes
 	}
 	lift := max(leastLift, liftTrips*l.pace.RoundTrip())
 	o.Lift = lift.Milliseconds()

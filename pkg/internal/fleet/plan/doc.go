@@ -23,6 +23,10 @@
 //	charge R(t) ≤ v, down to the floor  v rises by x
 //	refund                              v falls by x; below R(t) means full, and no more
 //
+// A server that runs scripts takes the greater of v and R(t) itself. The first two are one form there:
+//
+//	above  v ≤ R(t) + room − x          v becomes max(v, R(t)) + x
+//
 // δ is 0 for a bucket that no other write is under way for: then every balance is
 // exact to the unit. Otherwise takes that are applied together could meet a limit
 // that is full for one and not for the other. δ prevents that, and costs at most the

@@ -20,6 +20,7 @@ type fleet struct {
 	*rapid.T
 	*world
 	limits   *limiter.Limits
+	scripts  bool // the server runs scripts
 	now      int64
 	truth    *schema.Bucket
 	replicas [3]replica
@@ -57,7 +58,7 @@ type event struct {
 }
 
 func newFleet(t *rapid.T) *fleet {
-	f := &fleet{T: t, world: newWorld(t), now: epoch}
+	f := &fleet{T: t, world: newWorld(t), scripts: rapid.Bool().Draw(t, "scripts"), now: epoch}
 	f.limits = limitsOf(t,
 		limiter.Custom("a", rapid.Int64Range(1, 20).Draw(t, "capacity"), rapid.Int64Range(1, 20).Draw(t, "refill"), time.Second),
 		limiter.Custom("b", 50, 7, 1100*time.Millisecond))
@@ -86,8 +87,12 @@ func (f *fleet) took(at, n int64) { f.events = append(f.events, event{at, at, n}
 func (f *fleet) plan(sp limiter.Spend) {
 	i := rapid.IntRange(0, len(f.replicas)-1).Draw(f.T, "replica")
 	r := &f.replicas[i]
-	lift := rapid.SampledFrom([]int64{0, 0, 1, 20}).Draw(f.T, "lift")
-	st := plan.NewStage(cmp.Or(r.ahead, r.seen), f.now, plan.Options{Lift: lift, Guard: lift / 2})
+	lift, base := rapid.SampledFrom([]int64{0, 0, 1, 20}).Draw(f.T, "lift"), cmp.Or(r.ahead, r.seen)
+	unseen := f.scripts && rapid.IntRange(0, 3).Draw(f.T, "unseen") == 0
+	if unseen {
+		base = schema.NewBucket(f.limits, 1, f.now)
+	}
+	st := plan.NewStage(base, f.now, plan.Options{Lift: lift, Guard: lift / 2, Scripts: f.scripts})
 	_, q := op(f, f.limits, 1, sp)
 	if !f.apply(st, q) {
 		return
@@ -96,7 +101,7 @@ func (f *fleet) plan(sp limiter.Spend) {
 		return
 	}
 	w := st.Write(f.id(uint32(i)), 1) // #nosec G115 -- few
-	f.flights = append(f.flights, &flight{replica: i, write: w, request: q, sent: st.Now(), alone: r.ahead == nil})
+	f.flights = append(f.flights, &flight{replica: i, write: w, request: q, sent: st.Now(), alone: r.ahead == nil && !unseen})
 	if rapid.IntRange(0, 3).Draw(f.T, "copied") == 0 {
 		f.flights = append(f.flights, f.flights[len(f.flights)-1])
 	}

@@ -6,6 +6,8 @@ import "github.com/ratelimit/ratelimit/pkg/internal/fleet/schema"
 // the write finds.
 type form struct {
 	touched bool
+	above   bool         // v becomes max(v, floor) + by, by 0 or more: neither busy nor lift, where the server can do that
+	floor   schema.Units // R(now)
 	lifted  bool         // v becomes lift + by; else it rises by by
 	lift    schema.Units // R(now) + δ
 	by      schema.Units
@@ -75,7 +77,7 @@ func (f *form) give(st *staged, millitokens int64) bool {
 	}
 	f.touched = true
 	f.by = f.by.Sub(st.meter.units(millitokens))
-	return !f.lifted || f.by.Sign() >= 0 // rule: a refund beyond a lift is an exact write
+	return !f.lifted && !f.above || f.by.Sign() >= 0 // rule: a refund beyond a lift is an exact write
 }
 
 // need has the limit hold that many millitokens.
@@ -137,10 +139,14 @@ func (f *form) cost(o Options, st *staged, sp *Spend, n number) bool {
 // or by a lift. x is taken, in units.
 func (f *form) begin(o Options, st *staged, x schema.Units) bool {
 	f.touched = true
-	if f.lifted || f.least.there && f.by.Sign() >= 0 {
+	if f.lifted || f.above || f.least.there && f.by.Sign() >= 0 {
 		return true
 	}
 	m := &st.meter
+	if o.Scripts && f.by.Sign() == 0 && st.seen.carried == 0 { // rule: carried use is no part of a balance above a floor
+		f.above, f.floor = true, m.refilled
+		return true
+	}
 	gave := f.by.Sign() < 0
 	if gave && m.full(st.seen) && st.seen.carried == 0 { // it was full: a refund had no room
 		f.lifted, f.lift, f.by, f.most = true, m.refilled, schema.Units{}, edgeAt(m.refilled)

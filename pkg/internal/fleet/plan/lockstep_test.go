@@ -25,6 +25,7 @@ type lockstep struct {
 	state     *schema.Bucket
 	now       int64
 	seen      uint64 // greatest generation of the limits that the bucket is under
+	scripts   bool   // the server runs scripts
 	unseen    bool   // the writer has not seen the item
 }
 
@@ -64,10 +65,11 @@ func TestChangesOfLimitsAreThoseOfTheReference(t *testing.T) {
 	})
 }
 
-// TestTakesFromUnseenItemsAreThoseOfTheReference: the same where the writer has not seen the item now and then.
+// TestTakesFromUnseenItemsAreThoseOfTheReference: the same on a server that runs scripts, where the writer has not seen
+// the item now and then.
 func TestTakesFromUnseenItemsAreThoseOfTheReference(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		s := &lockstep{T: t, world: newWorld(t), reference: storetest.NewReference(), now: epoch}
+		s := &lockstep{T: t, world: newWorld(t), reference: storetest.NewReference(), now: epoch, scripts: true}
 		x, y := limiter.PerMinute("x", 10).WithMaxDebt(5), limiter.Custom("y", 100, 7, 1100*time.Millisecond)
 		sets := []*limiter.Limits{limitsOf(t, x, y), limitsOf(t, x, y), limitsOf(t, x.WithBurst(30), limiter.Custom("y", 50, 0, time.Second))}
 		for range rapid.IntRange(1, 40).Draw(t, "steps") {
@@ -133,7 +135,7 @@ func (s *lockstep) decide(limits *limiter.Limits, generation uint64, spends []li
 // decideUnseen decides a request without the state of the item. It reports false where the item refused that.
 func (s *lockstep) decideUnseen(r *plan.Request) bool {
 	s.Helper()
-	st := plan.NewStage(schema.NewBucket(r.Limits, r.Generation, s.now), s.now, plan.Options{Upsert: true})
+	st := plan.NewStage(schema.NewBucket(r.Limits, r.Generation, s.now), s.now, plan.Options{Scripts: true})
 	if v := st.Weigh(r); v != plan.Exact {
 		return false
 	}
@@ -153,7 +155,7 @@ func (s *lockstep) decideSeen(limits *limiter.Limits, generation uint64, r *plan
 	if s.state == nil {
 		s.state = schema.NewBucket(limits, generation, s.now)
 	}
-	st := plan.NewStage(s.state, s.now, plan.Options{})
+	st := plan.NewStage(s.state, s.now, plan.Options{Scripts: s.scripts})
 	s.seen = max(s.seen, s.state.Version.Generation)
 	if _, err := st.Bring(s.state.Limits, s.seen); err != nil { // limits that came back are as new as their last state
 		s.Fatalf("%v", err)

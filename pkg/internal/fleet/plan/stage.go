@@ -19,8 +19,8 @@ type Options struct {
 	// Doubtful says that the time is not known for certain, see the package comment: no
 	// item is created.
 	Doubtful bool
-	// Upsert says that the server knows [schema.ItemWrite.OrUpdate].
-	Upsert bool
+	// Scripts says that the server runs scripts: it knows [schema.AddAbove] and [schema.ItemWrite.OrUpdate].
+	Scripts bool
 }
 
 // Verdict is the result of Stage.Weigh.

@@ -2,15 +2,14 @@ package plan_test
 
 import (
 	"context"
-	"errors"
 	"testing"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
+	"github.com/ratelimit/ratelimit/pkg/internal/fleet/awsdb"
 	"github.com/ratelimit/ratelimit/pkg/internal/fleet/plan"
 	"github.com/ratelimit/ratelimit/pkg/internal/fleet/schema"
-	"github.com/ratelimit/ratelimit/pkg/internal/fleet/scripttest"
 	"github.com/ratelimit/ratelimit/pkg/limiter"
 )
 
@@ -48,7 +47,7 @@ func newUnseen(t *testing.T, change func(*schema.ItemWrite)) *unseen {
 // take returns the take of a replica that has not seen the item.
 func (u *unseen) take(at int64, replica uint32, millitokens int64) *plan.Write {
 	u.Helper()
-	return takes(u.T, schema.NewBucket(u.limits, 1, at), at, plan.Options{Upsert: true}, u.id(replica), limiter.Spend{Limit: "l", Take: millitokens})
+	return takes(u.T, schema.NewBucket(u.limits, 1, at), at, plan.Options{Scripts: true}, u.id(replica), limiter.Spend{Limit: "l", Take: millitokens})
 }
 
 // land sends the take, and requires that it is applied or refused.
@@ -109,11 +108,8 @@ func TestUnseenItemsThatDoNotFit(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			u := newUnseen(t, change)
-			put, failed := u.world.write(u.write, 0), &types.ConditionalCheckFailedException{}
-			if _, err := u.items().Write(context.Background(), put); !errors.As(err, &failed) {
-				t.Fatalf("the put is not refused: %v", err)
-			}
-			if _, err := scripttest.OrUpdate(context.Background(), u.items(), put, failed.Item); !errors.As(err, &failed) {
+			_, err := u.items().Write(context.Background(), u.world.write(u.write, 0))
+			if _, refused := awsdb.ConditionItem(err); !refused {
 				t.Errorf("the take is not refused: %v", err)
 			}
 		})
@@ -126,12 +122,12 @@ func TestWritesThatNeedToSeeTheItem(t *testing.T) {
 	for name, spends := range map[string][]limiter.Spend{
 		"a charge": {{Limit: "l", Take: 1000, Charge: 1}}, "a refund": {{Limit: "l", Refund: 1}, {Limit: "l", Take: 1000}},
 	} {
-		w := takes(t, schema.NewBucket(u.limits, 1, epoch), epoch, plan.Options{Upsert: true}, u.id(2), spends...)
+		w := takes(t, schema.NewBucket(u.limits, 1, epoch), epoch, plan.Options{Scripts: true}, u.id(2), spends...)
 		if w.Put(schema.NewBucketItem("ns1", u.bucket, 0)).OrUpdate != nil {
 			t.Errorf("%s is applied to an unseen item", name)
 		}
 	}
-	st := plan.NewStage(schema.NewBucket(u.limits, 1, epoch), epoch, plan.Options{Upsert: true})
+	st := plan.NewStage(schema.NewBucket(u.limits, 1, epoch), epoch, plan.Options{Scripts: true})
 	some := &plan.Request{Limits: u.limits, Generation: 1, Spends: []plan.Spend{{Limit: "l", Ask: 20_000}}}
 	if v := st.Weigh(some); v != plan.Exact {
 		t.Fatalf("verdict %d, want a write", v)

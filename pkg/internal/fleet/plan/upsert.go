@@ -13,7 +13,7 @@ import (
 
 // upserts reports whether the write may take from an item that is there, in the place of its creation.
 func (s *Stage) upserts() bool {
-	return s.options.Upsert && !s.base.Exists() && s.takes && !s.books && !s.denies && !s.next.Leased() &&
+	return s.options.Scripts && !s.base.Exists() && s.takes && !s.books && !s.denies && !s.next.Leased() &&
 		!slices.ContainsFunc(s.results, func(r result) bool { return r.spend.Ask > 0 }) // rule: a take of what is there needs to see that
 }
 

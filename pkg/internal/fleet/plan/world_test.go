@@ -69,17 +69,13 @@ func (w *world) send(q *plan.Write, shard int) (applied bool, image *schema.Buck
 	w.Helper()
 	to := w.write(q, shard)
 	item, err := w.items().Write(context.Background(), to)
-	failed, refused := errors.AsType[*types.ConditionalCheckFailedException](err)
-	if refused && to.OrUpdate != nil {
-		item, err = scripttest.OrUpdate(context.Background(), w.items(), to, failed.Item)
-	}
 	if failed, ok := errors.AsType[*types.ConditionalCheckFailedException](err); ok {
 		return false, w.parse(failed.Item, shard)
 	}
 	if err != nil {
 		w.Fatalf("write: %v", err)
 	}
-	if q.Creates() && !refused {
+	if len(item) == 0 {
 		item = to.Item
 	}
 	return true, w.parse(item, shard)
@@ -94,7 +90,9 @@ func (w *world) write(q *plan.Write, shard int) *schema.ItemWrite {
 }
 
 // items returns the items of the table.
-func (w *world) items() awsdb.Items { return awsdb.ItemsOf(w.db, tableName) }
+func (w *world) items() awsdb.Items {
+	return scripttest.Items(awsdb.ItemsOf(w.db, tableName), tableName)
+}
 
 // recorder is a DynamoDB that keeps the last update, and does nothing.
 type recorder struct {

@@ -113,8 +113,11 @@ func (w *Write) change(st *staged) {
 
 // leaves returns the number that a commuting write makes of v.
 func (f *form) leaves(v schema.Units) schema.Units {
-	if f.lifted {
+	switch {
+	case f.lifted:
 		return f.lift.Add(f.by) // rule: a lift goes to its bound
+	case f.above && v.Cmp(f.floor) < 0:
+		return f.floor.Add(f.by)
 	}
 	return v.Add(f.by)
 }
@@ -280,6 +283,8 @@ func (c *change) express(to *schema.ItemWrite) {
 		to.Require(attr, "<=", c.most.at.Attribute())
 	}
 	switch {
+	case c.above:
+		to.AddAbove(attr, c.floor.Attribute(), c.by.Attribute())
 	case c.lifted:
 		to.Set(attr, c.leaves(schema.Units{}).Attribute())
 	case c.by.Sign() != 0:

@@ -80,7 +80,7 @@ const (
 	Set ChangeKind = iota
 	Add
 	Remove   // an attribute that may be absent
-	AddAbove // to a number, or to the floor where that is greater; only in an OrUpdate
+	AddAbove // to a number, or to the floor where that is greater; only for a server that runs scripts
 )
 
 // An update has room for so many conditions and changes at first.

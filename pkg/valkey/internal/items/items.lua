@@ -44,9 +44,8 @@ local function changes(old, ok)
   end
   for i = names, floors - 1 do if old[a[i]] then gone[#gone + 1] = a[i] end end
   for i = floors, p, 3 do
-    local v, at = old[a[i]], #sets
-    if not compares(v, '>', a[i + 1]) then v = a[i + 1] end
-    sets[at + 1], sets[at + 2] = a[i], add(v, a[i + 2], a[i])
+    local at = #sets
+    sets[at + 1], sets[at + 2] = a[i], above(old[a[i]], a[i + 1], a[i + 2], a[i])
   end
   return sets, gone
 end

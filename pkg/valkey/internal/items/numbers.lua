@@ -96,3 +96,9 @@ local function compares(l, op, v) -- an attribute, nil or false where there is n
   if op == '<' then return c < 0 elseif op == '<=' then return c <= 0 elseif op == '>' then return c > 0 end
   return c >= 0
 end
+-- Adds to the greater of an attribute, nil or false where there is none, and a floor.
+local function above(x, floor, y, name)
+  if not x then return add(floor, y, name) end
+  if not numeric(x) or numbers(x, floor) > 0 then return add(x, y, name) end
+  return add(floor, y, name)
+end

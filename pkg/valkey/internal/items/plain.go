@@ -16,13 +16,14 @@ import (
 // then the others that are added to, then those that are compared. The amounts that are added follow.
 //
 // The number of comparisons is next. Each has the place of its attribute, the operator and the value. The number of
+// attributes that are added to above a floor is next. Each has its place, the name, the floor and the value. The number of
 // attributes that are set is next. Those have names and values in turn, the id of the write first. The words end with
 // those of [gains.added].
 func (w *write) plain(g *gains) (words []string, ok bool) {
 	if !w.isPlain(g) {
 		return nil, false
 	}
-	const ofCondition, ofChange, fixed = 4, 2, 7 // words, at most of a comparison
+	const ofCondition, ofChange, fixed = 4, 4, 8 // words, at most
 	words = make([]string, 0, fixed+ofCondition*len(w.Conditions)+ofChange*(len(w.Changes)+len(g.names)))
 	words = append(words, "plain", w.image, "", "")
 	names := len(words)
@@ -30,10 +31,16 @@ func (w *write) plain(g *gains) (words []string, ok bool) {
 		words = append(words, c.Attr)
 	}
 	added := words[names:]
-	for i := range w.Conditions {
-		if attr := w.Conditions[i].Attr; !slices.Contains(words[names:], attr) {
+	reads := func(attr string) {
+		if !slices.Contains(words[names:], attr) {
 			words = append(words, attr)
 		}
+	}
+	for i := range w.Conditions {
+		reads(w.Conditions[i].Attr)
+	}
+	for c := range w.above() {
+		reads(c.Attr)
 	}
 	read := words[names:]
 	words[names-2], words[names-1] = strconv.Itoa(len(added)), strconv.Itoa(len(read))
@@ -45,6 +52,12 @@ func (w *write) plain(g *gains) (words []string, ok bool) {
 		c := &w.Conditions[i]
 		words = append(words, strconv.Itoa(slices.Index(read, c.Attr)+1), c.Operator, simple(c.Value))
 	}
+	above := len(words)
+	words = append(words, "")
+	for c := range w.above() {
+		words = append(words, strconv.Itoa(slices.Index(read, c.Attr)+1), c.Attr, simple(c.Floor), simple(c.Value))
+	}
+	words[above] = strconv.Itoa((len(words) - above) / 4)
 	sets := len(words)
 	words = append(words, "")
 	for c := range w.changing(w.named()) {
@@ -68,6 +81,17 @@ func (w *write) changing(first *schema.Change) iter.Seq[*schema.Change] {
 	}
 }
 
+// above yields the changes that add above a floor.
+func (w *write) above() iter.Seq[*schema.Change] {
+	return func(yield func(*schema.Change) bool) {
+		for i := range w.Changes {
+			if c := &w.Changes[i]; c.Kind == schema.AddAbove && !yield(c) {
+				return
+			}
+		}
+	}
+}
+
 // isPlain reports whether plain.lua applies a write. Such a write updates an item that is there. All its conditions are
 // comparisons. It sets its id, and adds to the serial number. Its use is counted in an hour that is thought to be there.
 func (w *write) isPlain(g *gains) bool {
@@ -80,7 +104,7 @@ func (w *write) isPlain(g *gains) bool {
 		}
 	}
 	for i := range w.Changes {
-		if c := &w.Changes[i]; c.Kind == schema.Remove || c.Kind == schema.AddAbove || !isSimple(c.Value) || w.movesEntry(c) {
+		if c := &w.Changes[i]; c.Kind == schema.Remove || !isSimple(c.Value) || w.movesEntry(c) {
 			return false
 		}
 	}

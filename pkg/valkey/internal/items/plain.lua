@@ -38,9 +38,15 @@ if a[1] == 'plain' then
   for i = p + 1, last, 3 do
     if not compares(values[a[i] + 0], a[i + 1], a[i + 2]) then return { 0, now[1], now[2], { { 0, call('HGETALL', key) } } } end
   end
-  p = last + 1
+  local first = last + 2 -- of what is added to above a floor
+  p = first + 4 * a[last + 1]
   last = p + 2 * a[p]
   local id, is, use = a[p + 2], sums({ unpack(a, p + 1, last) }, 5, 5 + read, added, values, 1), {}
+  local at = #is
+  for i = first, p - 1, 4 do
+    is[at + 1], is[at + 2] = a[i + 1], above(values[a[i] + 0], a[i + 2], a[i + 3], a[i + 1])
+    at = at + 2
+  end
   if hour then
     local n = a[last + 1] + 0
     local had = redis.pcall('HMGET', hour, '>day', unpack(a, last + 2, last + 1 + n))
