@@ -177,8 +177,9 @@ func TestWritesWhileASlotMoves(t *testing.T) {
 		t.Fatal(err)
 	}
 	key, slot, from := find(t, c, "*:i:*/BUCKET#e#*")
-	expiring := key[:strings.Index(key, "}:")+2] + "x"
-	from.Must("ZADD", expiring, "XX", "1", key) // it is due
+	prefix, name, _ := strings.Cut(key, "}:i:")
+	expiring := prefix + "}:x"
+	from.Must("ZADD", expiring, "XX", "1", name) // it is due
 	c.BeginMove(slot, other(c, from))
 	_, ofReport, has := find(t, c, registry)
 	c.BeginMove(ofReport, other(c, has))
@@ -189,7 +190,7 @@ func TestWritesWhileASlotMoves(t *testing.T) {
 		t.Fatalf("%d keys have moved", n)
 	}
 	<-time.After(2 * time.Second) // the sweep comes each second
-	if score, err := from.Do("ZSCORE", expiring, key); score == "" || err != nil {
+	if score, err := from.Do("ZSCORE", expiring, name); score == "" || err != nil {
 		t.Errorf("the sweep has forgotten an item that has moved: %q, %v", score, err)
 	}
 	c.Move(ofReport, other(c, has), "")

@@ -24,7 +24,7 @@ local function needs(set, member, key)
 end
 local function entry(it, g)
   local pk, sk = it['GSI' .. g .. 'PK'], it['GSI' .. g .. 'SK']
-  if pk and sk then return T .. 'g' .. g .. ':' .. pk:sub(2), sk:sub(2) .. '\0' .. it.PK:sub(2) .. '\0' .. it.SK:sub(2) end
+  if pk and sk then return T .. 'g' .. g .. ':' .. pk:sub(2), sk:sub(2) .. '\0' .. (sk ~= it.PK and it.PK:sub(2) or '') .. '\0' .. it.SK:sub(2) end
 end
 local items = 0
 for _, key in ipairs(redis.call('KEYS', T .. 'i:*')) do
@@ -37,7 +37,7 @@ for _, key in ipairs(redis.call('KEYS', T .. 'i:*')) do
       local set, member = entry(it, g)
       if set then needs(set, member, key) end
     end
-    if it.ttl then needs(T .. 'x', key, key) end
+    if it.ttl then needs(T .. 'x', key:sub(#T + 3), key) end
   end
 end
 for _, set in ipairs(redis.call('KEYS', T .. 'p:*')) do
@@ -48,8 +48,8 @@ end
 for g = 1, 4 do
   for _, set in ipairs(redis.call('KEYS', T .. 'g' .. g .. ':*')) do
     for _, member in ipairs(redis.call('ZRANGE', set, 0, -1)) do
-      local key = T .. 'i:' .. member:match('^[^%z]*%z(.*)$')
-      local of, m = entry(item(key), g)
+      local sort, pk, sk = member:match('^([^%z]*)%z([^%z]*)%z(.*)$')
+      local of, m = entry(item(T .. 'i:' .. (pk ~= '' and pk or sort) .. '\0' .. sk), g)
       if of ~= set or m ~= member then say('entry', member, 'of', set, 'has no item that it leads to') end
     end
   end

@@ -71,7 +71,7 @@ func corruptExpired(server *valkeytest.Server, prefix string) {
 	server.Must("HSET", prefix+"i:half", "ttl", "1")
 	server.Must("HSET", prefix+"i:strange", "PK", "Sstrange", "SK", "S#STATE", "ttl", "Stext")
 	for _, key := range []string{"text", "half", "strange", "none"} {
-		server.Must("ZADD", prefix+"x", "1", prefix+"i:"+key)
+		server.Must("ZADD", prefix+"x", "1", key)
 	}
 }
 

@@ -98,3 +98,47 @@ func TestEviction(t *testing.T) {
 		t.Errorf("Open: %v, want one that names maxmemory-policy", err)
 	}
 }
+
+// A million buckets of two limits take at most 1.5 GB without usage, with their indexes, and an item at most 1,000 bytes.
+func TestMemoryOfBuckets(t *testing.T) {
+	const n, perBucket, perItem = 5000, 1500, 1000
+	server := valkeytest.Start(t)
+	cfg := configOf(t, server, nil)
+	cfg.Name, cfg.NoUsage = "ratelimit", true
+	s, err := valkey.Open(t.Context(), cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = s.Close(context.Background()) }()
+	limits, err := limiter.NewLimits(limiter.PerMinute("rpm", 100), limiter.PerMinute("tpm", 10_000))
+	if err != nil {
+		t.Fatal(err)
+	}
+	take := func(entity int) {
+		_, err := s.Take(t.Context(), time.Now(), []limiter.Op{{
+			Bucket: limiter.BucketKey{Namespace: "ns", Entity: "key/" + strconv.Itoa(entity), Resource: "gpt"}, Limits: limits,
+			Spends: []limiter.Spend{{Limit: "rpm", Take: limiter.Milli}, {Limit: "tpm", Take: 10 * limiter.Milli}},
+		}})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	take(0)
+	before := server.Info("memory", "used_memory:")
+	for i := range n {
+		take(i)
+		take(i)
+	}
+	if got := (server.Info("memory", "used_memory:") - before) / n; got > perBucket {
+		t.Errorf("%.0f bytes a bucket, want at most %d", got, perBucket)
+	}
+	if got := server.Must("EVAL", "return redis.call('MEMORY', 'USAGE', redis.call('KEYS', '*:i:*key%2F7#gpt*')[1])", "0"); !atMost(got, perItem) {
+		t.Errorf("%s bytes an item, want at most %d", got, perItem)
+	}
+}
+
+// atMost reports whether a reply is a number of at most n.
+func atMost(reply string, n int) bool {
+	is, err := strconv.Atoi(reply)
+	return err == nil && is <= n
+}

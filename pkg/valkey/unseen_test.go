@@ -12,7 +12,8 @@ import (
 	"github.com/ratelimit/ratelimit/test/kit/valkeytest"
 )
 
-// A replica's first decision on a key that others have asked for is one message. It is told what they left.
+// A replica's first decision on a key that others have asked for is one message. It is told what they left, and its use
+// is counted once.
 func TestKeysThatOthersAskedFor(t *testing.T) {
 	const keys, rounds, most = 300, 3, 1.02 // messages a decision
 	server := valkeytest.Start(t)
@@ -57,6 +58,9 @@ func TestKeysThatOthersAskedFor(t *testing.T) {
 			})
 		}
 		work.Wait()
+	}
+	if tokens, events := sumOf(t, stores[0], limiter.UsageMonth); tokens != 11*keys*rounds*3 || events != keys*rounds*3 {
+		t.Errorf("the use is %d tokens in %d decisions, want %d in %d", tokens, events, 11*keys*rounds*3, keys*rounds*3)
 	}
 	if got := float64(server.Scripts()-messages) / (float64(len(stores)) * rounds * keys); got > most {
 		t.Errorf("%.3f messages a decision, want at most %.2f", got, most)

@@ -7,8 +7,8 @@
 //
 //	{name}:i:PK\0SK      an item: a hash of attributes, each a number, or a letter for its type and the value
 //	{name}:p:PK          a sorted set of sort keys, of the partitions that are queried
-//	{name}:g1:pk .. g4   a sorted set of an index: sort key \0 PK \0 SK
-//	{name}:x             a sorted set of the items that expire, by a time at which to look at them
+//	{name}:g1:pk .. g4   a sorted set of an index: sort key \0 PK \0 SK, without the PK where it is the sort key
+//	{name}:x             a sorted set of the items that expire, PK\0SK, by a time at which to look at them
 //	{name}:tok:id        a transaction that was made, for 15 minutes
 //	{name}:table         the marker of the table: version of the schema, id, time of creation
 //	{name}:history       the history of the server, see below

@@ -99,7 +99,7 @@ end
 
 -- Has the sorted sets lead to an item as it is, in the place of one as it was.
 local function lead(key, was, is)
-  if is.ttl and not was.ttl then call('ZADD', T .. 'x', 'NX', is.ttl, key) end
+  if is.ttl and not was.ttl then call('ZADD', T .. 'x', 'NX', is.ttl, expiring(T, key)) end
   local old, new = places(T, was), places(T, is)
   for z, m in pairs(old) do if new[z] ~= m then call('ZREM', z, m) end end
   for z, m in pairs(new) do if old[z] ~= m then call('ZADD', z, 0, m) end end
@@ -123,7 +123,7 @@ local function snapshots()
       for j = 1, #fields, 2 do it[fields[j]] = fields[j + 1] end
       for _, mark in ipairs(marks) do fields[#fields + 1] = mark end
       call('HSET', key, unpack(fields))
-      if i == 1 then call('ZADD', T .. 'x', a[p + 1], key) end -- the sweep looks at it before it expires
+      if i == 1 then call('ZADD', T .. 'x', a[p + 1], expiring(T, key)) end -- the sweep looks at it before it expires
       lead(key, {}, it)
     elseif #marks > 0 then
       redis.pcall('HSET', key, unpack(marks))

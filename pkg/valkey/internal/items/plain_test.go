@@ -1,6 +1,7 @@
 package items_test
 
 import (
+	"math/big"
 	"math/rand/v2"
 	"slices"
 	"strconv"
@@ -28,6 +29,11 @@ func anyWrite(r *rand.Rand) *schema.ItemWrite {
 	}
 	if r.IntN(2) == 0 {
 		w.Set("b", number())
+	}
+	for _, name := range []string{"d", "never"} {
+		if r.IntN(2) == 0 {
+			w.AddAbove(name, number(), number())
+		}
 	}
 	w.Set("id", &types.AttributeValueMemberB{Value: []byte{byte(r.IntN(256)), 1}})
 	for _, name := range []string{"a", "c", "new", schema.AttrSerial} {
@@ -117,5 +123,72 @@ func TestPlainWriteOfAKnownItem(t *testing.T) {
 	}
 	if image := write(7); image["PK"] == nil || image["id"] == nil {
 		t.Errorf("a write on another item is answered with %v, want the item", image)
+	}
+}
+
+// A sum above a floor is right for all numbers, by both scripts, and of a number that is not there.
+func TestAddAbove(t *testing.T) {
+	s := open(t, valkeytest.Start(t))
+	r := rand.New(rand.NewPCG(7, 8))
+	key := schema.Key{PK: "p", SK: "s"}
+	for i := range 500 {
+		it, x, floor, n := itemKey("s"), anyNumber(r), anyNumber(r), anyNumber(r)
+		if r.IntN(4) == 0 {
+			x = floor
+		}
+		it["ep"], it[schema.AttrSerial], it["x"] = numberOf("0"), numberOf("1"), numberOf(x.String())
+		if _, err := s.Write(t.Context(), schema.NewPut(it)); err != nil {
+			t.Fatal(err)
+		}
+		w := schema.NewUpdate(key)
+		w.Require("ep", "=", numberOf("0"))
+		w.Set("id", &types.AttributeValueMemberB{Value: []byte{byte(i), byte(i >> 8)}})
+		w.Add(schema.AttrSerial, 1)
+		w.AddAbove("x", numberOf(floor.String()), numberOf(n.String()))
+		w.AddAbove("new", numberOf(floor.String()), numberOf(n.String()))
+		if i%2 == 0 {
+			w.RequirePresent("x") // no plain write has it
+		}
+		got, err := s.Write(t.Context(), w)
+		if err != nil {
+			t.Fatal(err)
+		}
+		above := floor
+		if x.Cmp(floor) > 0 {
+			above = x
+		}
+		for name, from := range map[string]*big.Int{"x": above, "new": floor} {
+			want := new(big.Int).Add(from, n)
+			if v, ok := got[name].(*types.AttributeValueMemberN); !ok || v.Value != want.String() {
+				t.Errorf("%d: %s of %s and the floor %s, with %s, is %v, want %s", i, name, x, floor, n, got[name], want)
+			}
+		}
+	}
+}
+
+// A put with an update for an item that is there makes one, changes that, or does neither.
+func TestPutOrUpdate(t *testing.T) {
+	s := open(t, valkeytest.Start(t))
+	put := func(n string) (map[string]types.AttributeValue, error) {
+		it := itemKey("s")
+		it["v"], it["text"] = numberOf("1"), textOf("x")
+		w := schema.PutNew(it)
+		w.OrUpdate = schema.NewUpdate(w.Key)
+		w.OrUpdate.Require("v", "<=", numberOf("10"))
+		w.OrUpdate.RequireAbsent("other")
+		w.OrUpdate.AddAbove("v", numberOf("4"), numberOf(n))
+		image, err := s.Write(t.Context(), w)
+		return image, awsdb.CheckReply(w, image, err)
+	}
+	if image, err := put("1"); err != nil || image != nil {
+		t.Fatalf("a put of a new item: %v, %v", image, err)
+	}
+	image, err := put("7")
+	if v, ok := image["v"].(*types.AttributeValueMemberN); err != nil || !ok || v.Value != "11" || image["text"] == nil {
+		t.Fatalf("an update of the item: %v, %v; want 11", image, err)
+	}
+	_, err = put("1")
+	if found, refused := awsdb.ConditionItem(err); !refused || found["text"] == nil {
+		t.Errorf("an update that does not fit: %v, %v; want a refusal with the item", found, err)
 	}
 }

@@ -1,6 +1,7 @@
 package items
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -43,7 +44,7 @@ func (s *Session) Query(ctx context.Context, in *dynamodb.QueryInput, _ ...func(
 			if len(parts) != 3 {
 				return nil, wrong(fmt.Errorf("an entry of the index %s has %d parts, and not 3", q.index, len(parts)))
 			}
-			pk, sk = parts[1], parts[2]
+			pk, sk = cmp.Or(parts[1], parts[0]), parts[2]
 		}
 		at[i], positions[i] = spot{e.place, s.db.prefixes[e.place].item(pk, sk), i}, q.position(e.text, pk, sk)
 		if i == len(entries)-1 && int64(len(entries)) == q.limit {
@@ -141,7 +142,7 @@ func queryOf(in *dynamodb.QueryInput) (*query, error) {
 	if from := in.ExclusiveStartKey; from != nil {
 		at := text(from["SK"])
 		if q.index != "" {
-			at = text(from[q.index+"SK"]) + "\x00" + text(from["PK"]) + "\x00" + at
+			at = entryOf(text(from[q.index+"SK"]), text(from["PK"]), at)
 		}
 		if q.backward {
 			q.high = "(" + at
@@ -150,6 +151,14 @@ func queryOf(in *dynamodb.QueryInput) (*query, error) {
 		}
 	}
 	return q, nil
+}
+
+// entryOf is the entry of an index that leads to an item, see places.lua.
+func entryOf(sort, pk, sk string) string {
+	if sort == pk {
+		pk = ""
+	}
+	return sort + "\x00" + pk + "\x00" + sk
 }
 
 // position is where the page behind an entry begins.

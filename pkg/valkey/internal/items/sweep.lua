@@ -33,7 +33,8 @@ end
 
 local keys = redis.call('ZRANGEBYSCORE', KEYS[1], '-inf', now, 'LIMIT', 0, tonumber(ARGV[3]))
 local looked = 0
-for _, key in ipairs(keys) do
+for _, name in ipairs(keys) do
+  local key = T .. 'i:' .. name
   local flat, it = redis.pcall('HGETALL', key), {}
   local moved = flat.err and not flat.err:find('WRONGTYPE', 1, true)
   for i = 1, #flat, 2 do it[flat[i]] = flat[i + 1] end
@@ -42,13 +43,13 @@ for _, key in ipairs(keys) do
   local ttl = it.PK and it.SK and it.ttl and tonumber(it.ttl)
   if moved then -- by a slot that moves
   elseif ttl and ttl > now then
-    redis.call('ZADD', KEYS[1], it.ttl, key)
+    redis.call('ZADD', KEYS[1], it.ttl, name)
   else
     if ttl then
       redis.call('DEL', key)
       for z, m in pairs(places(T, it)) do redis.call('ZREM', z, m) end
     end
-    redis.call('ZREM', KEYS[1], key)
+    redis.call('ZREM', KEYS[1], name)
   end
 end
 return looked
