@@ -25,6 +25,14 @@ func unseenRules() []mutant {
 			without: "to.AddValue(attr, taken.Attribute())",
 		},
 		{
+			name: "carried use is no part of a balance above a floor", file: "form.go", found: "TestTakesFromUnseenItemsAreThoseOfTheReference",
+			without: "if o.Scripts && f.by.Sign() == 0 {",
+		},
+		{
+			name: "a refund is no part of a balance above a floor", file: "form.go", found: "TestTakesFromUnseenItemsAreThoseOfTheReference",
+			rule: "carried use is no part of a balance above a floor", without: "if o.Scripts && st.seen.carried == 0 {",
+		},
+		{
 			name: "a take that may be applied yet is not dead", file: "outcome.go", found: "TestCopiesOfTakesFromUnseenItems",
 			without: "case own == seen:",
 		},
