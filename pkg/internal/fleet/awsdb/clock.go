@@ -181,7 +181,20 @@ func (c *Clock) setBy(t time.Time) time.Duration {
 
 // Correct returns the corrected time of a reading of this machine's clock.
 func (c *Clock) Correct(t time.Time) time.Time {
-	return c.Steady(t).Add(c.Reading().Correction)
+	return c.Steady(t).Add(c.correctedBy())
+}
+
+// correctedBy returns what is added to the machine's clock.
+func (c *Clock) correctedBy() time.Duration {
+	if c == nil {
+		return 0
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if !c.known {
+		return 0
+	}
+	return c.correction()
 }
 
 // Era returns how often the correction jumped; a nil clock never does.

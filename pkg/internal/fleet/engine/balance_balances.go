@@ -53,7 +53,7 @@ func (b *Balances) time(now time.Time) int64 {
 	if b.cfg.Clock.Reading().Doubtful {
 		return schema.MinTime
 	}
-	return b.cfg.Clock.Correct(b.cfg.Clock.Steady(now)).UnixMilli()
+	return b.cfg.Clock.Correct(now).UnixMilli()
 }
 
 // ListBuckets implements limiter.Buckets. A balance is that of the table; replicas may have

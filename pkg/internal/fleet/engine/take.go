@@ -85,7 +85,7 @@ func (e *Engine) take(ctx context.Context, now time.Time, ops []limiter.Op) (boo
 func (e *Engine) newCall(ctx context.Context, now time.Time, ops []limiter.Op) (*call, error) {
 	c := e.freeCall()
 	c.deadline, _ = ctx.Deadline()
-	at := e.cfg.Clock.Correct(e.cfg.Clock.Steady(now)).UnixMilli()
+	at := e.cfg.Clock.Correct(now).UnixMilli()
 	c.ahead = at - now.UnixMilli()
 	for i := range ops {
 		b := c.freeBranch()

@@ -8,7 +8,7 @@ import (
 // enter puts a request into the queue, or ends it at once. It reports whether it did the latter.
 func (l *Lane) enter(r *Request, now time.Time) (ended bool) {
 	l.events++
-	r.asked, r.entered, r.expires, l.used = l.events, now, now.Add(l.host.cfg.Budget), now
+	r.asked, r.entered, l.used = l.events, now, now
 	r.lane.Store(l)
 	l.closer.happen(r, entered)
 	l.consult()
@@ -21,6 +21,7 @@ func (l *Lane) enter(r *Request, now time.Time) (ended bool) {
 	if s == byLease || s != byUpdate && l.turnAway(r, now) {
 		return true
 	}
+	r.expires = now.Add(l.host.cfg.Budget)
 	l.queue = append(l.queue, r)
 	if l.running && l.crowd != nil { // it may wait for a turn, and is not stepped before
 		l.wake(r.expires)

@@ -86,7 +86,7 @@ func (l *lessee) ask(now time.Time, dead uint32, reaps bool) (message, bool) {
 		h.holder.Recall()
 	}
 	if len(l.queue) == 0 && h.holds() { // no call brings the time
-		v.advance(l.host.cfg.Clock.Correct(l.host.cfg.Clock.Steady(now)).UnixMilli())
+		v.advance(l.host.cfg.Clock.Correct(now).UnixMilli())
 	}
 	// Each of the writes of those without a lease refuses the return.
 	last := h.awaited(v.now, now, l.newer.limits != nil) && l.unleased(v.state, now)

@@ -106,7 +106,7 @@ func (l *keeper) idle(t *task, now time.Time) bool {
 // lately is the time at which a task changes the item: not before any that something was
 // taken at.
 func (l *keeper) lately(now time.Time) int64 {
-	return max(l.view.now, l.view.state.Time(), l.host.cfg.Clock.Correct(l.host.cfg.Clock.Steady(now)).UnixMilli())
+	return max(l.view.now, l.view.state.Time(), l.host.cfg.Clock.Correct(now).UnixMilli())
 }
 
 // make returns the message that makes the other half of a split, nil while one is under way. Other
