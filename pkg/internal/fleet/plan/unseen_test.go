@@ -91,7 +91,7 @@ func TestGenerationsOfUnseenItems(t *testing.T) {
 
 // It is refused where it would not be right.
 func TestUnseenItemsThatDoNotFit(t *testing.T) {
-	n := func(v int64) types.AttributeValue { return schema.NumberAttribute(v) }
+	n := schema.NumberAttribute[int64]
 	for name, change := range map[string]func(*schema.ItemWrite){
 		"other limits":     func(w *schema.ItemWrite) { w.Set(schema.AttrVersion, n(7)) },
 		"half of a bucket": func(w *schema.ItemWrite) { w.Set(schema.AttrLevel, n(2)) },
