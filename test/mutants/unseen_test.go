@@ -2,10 +2,13 @@
 
 package mutants_test
 
-// unseenRules are the rules of takes from an item that their replica has not seen.
+// unseenRules are the rules of requests for an item that their replica has not seen.
 func unseenRules() []mutant {
 	const misfits = "TestUnseenItemsThatDoNotFit"
-	return in("plan", []mutant{
+	return append(in("lane", []mutant{{
+		name: "a request that waited has the time of the newest correction", file: "step.go", found: "TestAnItemIsCreatedAtTheCorrectedTime",
+		without: "l.view.advance(r.At)",
+	}}), in("plan", []mutant{
 		{
 			name: "a take of what is there needs to see that", file: "upsert.go", found: "TestWritesThatNeedToSeeTheItem",
 			without: "!slices.ContainsFunc(s.results, func(result) bool { return false })",
@@ -36,5 +39,5 @@ func unseenRules() []mutant {
 			name: "a take that may be applied yet is not dead", file: "outcome.go", found: "TestCopiesOfTakesFromUnseenItems",
 			without: "case own == seen:",
 		},
-	})
+	})...)
 }

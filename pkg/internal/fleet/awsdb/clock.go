@@ -181,11 +181,11 @@ func (c *Clock) setBy(t time.Time) time.Duration {
 
 // Correct returns the corrected time of a reading of this machine's clock.
 func (c *Clock) Correct(t time.Time) time.Time {
-	return c.Steady(t).Add(c.correctedBy())
+	return c.Steady(t).Add(c.Correction())
 }
 
-// correctedBy returns what is added to the machine's clock.
-func (c *Clock) correctedBy() time.Duration {
+// Correction returns what is added to the machine's clock, as in a [Reading].
+func (c *Clock) Correction() time.Duration {
 	if c == nil {
 		return 0
 	}

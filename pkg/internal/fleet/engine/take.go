@@ -15,14 +15,15 @@ import (
 
 // call is a Take that waits for its requests, round by round.
 type call struct {
-	engine   *Engine
-	branches []*branch
-	sent     []*lane.Request // of this round
-	requests []*lane.Request // of all rounds
-	deadline time.Time       // of the caller; zero = none
-	ahead    int64           // ms that the corrected clock was ahead of the caller's when the call began
-	wait     lane.Wait       // for sent
-	queued   bool            // a lane may keep one of the requests
+	engine     *Engine
+	branches   []*branch
+	sent       []*lane.Request // of this round
+	requests   []*lane.Request // of all rounds
+	deadline   time.Time       // of the caller; zero = none
+	correction time.Duration   // of the caller's clock
+	ahead      int64           // ms that the corrected clock was ahead of the caller's when the call began
+	wait       lane.Wait       // for sent
+	queued     bool            // a lane may keep one of the requests
 }
 
 // branch is one op of a call.
@@ -85,8 +86,9 @@ func (e *Engine) take(ctx context.Context, now time.Time, ops []limiter.Op) (boo
 func (e *Engine) newCall(ctx context.Context, now time.Time, ops []limiter.Op) (*call, error) {
 	c := e.freeCall()
 	c.deadline, _ = ctx.Deadline()
-	at := e.cfg.Clock.Correct(now).UnixMilli()
-	c.ahead = at - now.UnixMilli()
+	correction := e.cfg.Clock.Correction()
+	at := e.cfg.Clock.Steady(now).Add(correction).UnixMilli()
+	c.ahead, c.correction = at-now.UnixMilli(), correction
 	for i := range ops {
 		b := c.freeBranch()
 		if err := b.whole.Set(&ops[i]); err != nil {
@@ -115,7 +117,7 @@ func (c *call) next() bool {
 			if len(b.asked) > 0 {
 				r = &lane.Request{}
 			}
-			r.Request, r.Site, r.Index, r.At = p.Request, &b.site, p.Index, b.now
+			r.Request, r.Site, r.Index, r.At, r.By = p.Request, &b.site, p.Index, b.now, c.correction
 			r.Keep, r.Policy, r.Asks, r.Deadline = b.op.KeepTaken, b.op.Lease, asks(b.op), c.deadline
 			b.asked = append(b.asked, asked{part: p, request: r})
 			c.sent = append(c.sent, r)

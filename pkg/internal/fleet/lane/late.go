@@ -21,7 +21,7 @@ const (
 
 // estimate returns a copy of a request with the decision that the lane comes to on its own.
 func (l *estimator) estimate(r *Request) *plan.Request {
-	l.view.advance(r.At)
+	l.view.advance(r.at(l.view.clock))
 	told := *r.Request
 	told.Spends = append([]plan.Spend(nil), r.Spends...)
 	for i := range told.Spends {

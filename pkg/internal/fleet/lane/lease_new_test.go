@@ -339,3 +339,37 @@ func TestWhatIsDeniedIsDeniedWhileLimitsWait(t *testing.T) {
 		})
 	}
 }
+
+// A request that comes to a machine which slept waits until the clock is right. Then the item is created as of the time
+// that it is, and not of the time that the machine took it for: else it would be refilled for the sleep at once.
+func TestAnItemIsCreatedAtTheCorrectedTime(t *testing.T) {
+	const slept = 30 * time.Minute
+	_, l, ask, now := fresh(t)
+	wall, mono := int64(testTime)*int64(time.Millisecond), int64(time.Hour)
+	*now = clocktest.At(wall, mono)
+	l.host.cfg.Clock = awsdb.NewClock(func() time.Time { return *now }, 0)
+	l.host.cfg.Clock.ObserveExact(*now, *now, now.Round(0))
+	*now = clocktest.At(wall+int64(slept), mono)
+	r := ask()
+	r.At, r.By = l.host.cfg.Clock.Correct(*now).UnixMilli(), l.host.cfg.Clock.Correction()
+	var m message
+	for range awsdb.JumpReplies + 1 {
+		if m, _ = l.step(*now, true); m == nil {
+			t.Fatal("nothing is sent for a request that waits")
+		}
+		if _, ok := m.(*read); !ok {
+			break
+		}
+		l.host.cfg.Clock.ObserveExact(*now, *now, now.Round(0))
+		l.sender.arrived(m)
+		l.sees(nil, &m.(*read).copies, *now)
+	}
+	w, ok := m.(*write)
+	if !ok || !w.write.Creates() {
+		t.Fatalf("got the message %+v, want a write that creates the item", m)
+	}
+	const most = 100 * time.Millisecond // that the corrected clock is behind
+	if off := time.UnixMilli(testTime).Add(slept).Sub(time.UnixMilli(w.write.After().At)); off < 0 || off > most {
+		t.Errorf("the item is created as of %v ago, want at most %v", off, most)
+	}
+}

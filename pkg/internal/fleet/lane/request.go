@@ -6,6 +6,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/ratelimit/ratelimit/pkg/internal/fleet/awsdb"
 	"github.com/ratelimit/ratelimit/pkg/internal/fleet/lease"
 	"github.com/ratelimit/ratelimit/pkg/internal/fleet/plan"
 	"github.com/ratelimit/ratelimit/pkg/internal/fleet/schema"
@@ -57,6 +58,7 @@ type Request struct {
 	Site     *Site
 	Index    int                 // of the shard
 	At       int64               // the caller's time, corrected, Unix ms
+	By       time.Duration       // by so much it was corrected
 	Keep     bool                // where the call has no decision its caller is admitted: the tokens stay taken
 	Policy   limiter.LeasePolicy // of the op
 	Asks     bool                // it takes or peeks, so that Policy has a meaning
@@ -99,7 +101,13 @@ type part struct {
 
 // owed returns a request of the store itself, for which no caller waits.
 func (r *Request) owed(of *plan.Request) *Request {
-	return &Request{Request: of, Site: r.Site, Index: r.Index, At: r.At, state: promised}
+	return &Request{Request: of, Site: r.Site, Index: r.Index, At: r.At, By: r.By, state: promised}
+}
+
+// at returns the caller's time by a newer reading of the clock: what is known of the time may have changed while the
+// request waited.
+func (r *Request) at(clock awsdb.Reading) int64 {
+	return r.At + (clock.Correction - r.By).Milliseconds()
 }
 
 // happen brings the request into the state that an event leads to, and reports whether the event can

@@ -26,7 +26,7 @@ func (l *Lane) step(now time.Time, turn bool) (m message, left *departure) {
 		return nil, l.leave()
 	}
 	for _, r := range l.queue {
-		l.view.advance(r.At)
+		l.view.advance(r.at(l.view.clock)) // rule: a request that waited has the time of the newest correction
 	}
 	if l.blocked() {
 		return nil, nil
