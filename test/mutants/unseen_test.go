@@ -36,8 +36,21 @@ func unseenRules() []mutant {
 			rule: "carried use is no part of a balance above a floor", without: "if o.Scripts && st.seen.carried == 0 {",
 		},
 		{
-			name: "a take that may be applied yet is not dead", file: "outcome.go", found: "TestCopiesOfTakesFromUnseenItems",
-			without: "case own == seen:",
+			name: "a take that may be applied yet is open", file: "outcome.go", found: "TestCopiesOfTakesFromUnseenItems",
+		},
+		{
+			name: "a state under other limits corrects nothing", file: "outcome.go", found: "TestATakeFromAnUnseenItemUnderNewLimits",
+			without: "case w.stage == nil, w.exact && !w.upsert, !w.upsert && image.Shard.Epoch != w.base.Shard.Epoch:",
+		},
+		{
+			name: "a take above a floor counts the refill up to its time", file: "write.go", found: "TestALookBeforeATakeAboveAFloor", lines: 3,
+		},
+		{
+			name: "no exact write comes between a take from an unseen item and its copy", file: "upsert.go", found: "TestCopiesOfTakesFromUnseenItemsBehindALease",
+		},
+		{
+			name: "a reset fills a shard by its own limits", file: "adjust.go", found: "TestResetOfShardsUnderDifferentLimits",
+			without: "p.set(parts[0].Whole.Capacity)",
 		},
 	})...)
 }

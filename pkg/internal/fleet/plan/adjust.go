@@ -82,21 +82,25 @@ func adjust(items []*Adjusted, limit string, a *limiter.Adjustment, force bool) 
 	}
 	wanted := lent && !force
 	switch a.Kind {
-	case limiter.AdjustReset, limiter.AdjustSet:
-		target := parts[0].Whole.Capacity
-		if a.Kind == limiter.AdjustSet {
-			var err error
-			if target, err = a.Target(parts[0].Limit); err != nil {
-				return err
-			}
-		}
+	case limiter.AdjustReset:
 		if wanted {
 			return ErrLent
 		}
 		for _, p := range parts {
-			if a.Kind == limiter.AdjustSet || p.Extra() == 0 {
-				p.set(target)
+			if p.Extra() == 0 {
+				p.set(p.Whole.Capacity) // rule: a reset fills a shard by its own limits
 			}
+		}
+	case limiter.AdjustSet:
+		target, err := a.Target(parts[0].Limit)
+		switch {
+		case err != nil:
+			return err
+		case wanted:
+			return ErrLent
+		}
+		for _, p := range parts {
+			p.set(target)
 		}
 	case limiter.AdjustTopUp:
 		amounts, rest := spread(a.Tokens, parts, (*portion).lack)

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"maps"
 	"testing"
+	"time"
 
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
@@ -327,4 +328,40 @@ func TestTheLastSlotGoes(t *testing.T) {
 			t.Fatalf("%s of %d at %d: %d, want %d", a.Kind.Action(), a.Tokens, whole.Tokens, got, want)
 		}
 	})
+}
+
+// A reset fills each shard by its own limits, where one is under newer ones yet.
+func TestResetOfShardsUnderDifferentLimits(t *testing.T) {
+	w := newWorld(t)
+	older, newer := limitsOf(t, limiter.Custom("l", 15, 1, time.Second)), limitsOf(t, limiter.Custom("l", 75, 1, time.Second))
+	_, b := w.send(takes(t, schema.NewBucket(older, 1, epoch), epoch, plan.Options{}, w.id(1), limiter.Spend{Limit: "l", Take: 1000}), 0)
+	split, err := plan.Split(b, epoch+1, 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, b = w.send(split, 0)
+	other, err := plan.Make(b)
+	if err != nil {
+		t.Fatal(err)
+	}
+	made, err := plan.Clear(b, 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, b = w.send(made, 0)
+	st := plan.NewStage(other, epoch+2, plan.Options{})
+	if got, err := st.Bring(newer, 2); err != nil || got != plan.Newer {
+		t.Fatal(got, err)
+	}
+	other = st.Write(w.id(1), 1).After()
+	const now = epoch + 3_600_000
+	all, err := plan.Adjust([]*schema.Bucket{b, other}, now, &limiter.Adjustment{Bucket: w.bucket, Kind: limiter.AdjustReset}, 0, false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, want := range []int64{7500, 37_500} {
+		if got := plan.At(all[i].After(), now).Tokens(0, now); got != want {
+			t.Errorf("shard %d has %d millitokens, want %d", i, got, want)
+		}
+	}
 }

@@ -27,7 +27,10 @@ func (w *Write) Outcome(image *schema.Bucket) Outcome {
 		own, seen = image.Booked[w.Slot], w.base.Booked[w.Slot]
 	}
 	open := image.Shard.Epoch == w.base.Shard.Epoch
-	if w.exact {
+	if w.upsert { // it pins no epoch
+		open = image.At < w.after.At // rule: a take that may be applied yet is open
+	}
+	if w.exact && !w.upsert {
 		open = open && image.Serial == w.base.Serial
 	}
 	switch {
@@ -41,7 +44,7 @@ func (w *Write) Outcome(image *schema.Bucket) Outcome {
 		return Dead
 	case own == seen && own != "": // an absent id of a take may have been dropped // rule: an id that is gone tells nothing
 		return Dead
-	case own == seen && !w.InChannel(): // rule: a take that may be applied yet is not dead
+	case own == seen && !w.InChannel():
 		return Dead
 	}
 	return Lost
@@ -75,9 +78,10 @@ func (w *Write) Overtaken(image *schema.Bucket) bool {
 
 // Settle corrects the results of the write's requests by the state that it left: others may
 // have written between the plan and it. A state of another epoch corrects nothing, but for a write that found an item
-// which this process had not seen.
+// which this process had not seen: that must still be as the write needs it.
 func (w *Write) Settle(image *schema.Bucket) {
-	if w.stage == nil || !w.upsert && (w.exact || image.Shard.Epoch != w.base.Shard.Epoch) {
+	switch {
+	case w.stage == nil, w.exact && !w.upsert, w.upsert && !w.stands(image), !w.upsert && image.Shard.Epoch != w.base.Shard.Epoch: // rule: a state under other limits corrects nothing
 		return
 	}
 	for _, r := range w.stage.results {
@@ -86,7 +90,7 @@ func (w *Write) Settle(image *schema.Bucket) {
 		if k < 0 {
 			continue
 		}
-		is := number{image.Balances[k].FullAt.Add(r.leaves.Sub(w.after.Balances[st.index].FullAt)), r.carried}
+		is := number{image.Balances[k].FullAt.Add(st.form.from(r.leaves).Sub(w.after.Balances[st.index].FullAt)), r.carried}
 		if w.upsert {
 			is.carried = image.Balances[k].Carried
 		}

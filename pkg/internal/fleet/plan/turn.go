@@ -9,7 +9,7 @@ import (
 // An exact write is applied only if no other write is for a round trip before it. On an item that
 // other replicas write all the time it never would be. So a replica whose exact writes were refused
 // asks for a turn. The write of a turn commutes with any other write, and raises the epoch. From
-// then on each write that is under way is refused, and its reply shows the turn. Others that see it
+// then on each write that is under way is refused, but the first take of a replica, and its reply shows the turn. Others that see it
 // write nothing for the time that it asks for. The next exact write of the replica is applied.
 
 // leastHold is the least time of a turn.

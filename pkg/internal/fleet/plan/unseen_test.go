@@ -153,7 +153,78 @@ func TestCopiesOfTakesFromUnseenItems(t *testing.T) {
 	}
 	other := newUnseen(t, nil)
 	_, there := other.send(other.take(epoch, 3, 10_000), 0)
-	if got := other.write.Outcome(there); got == plan.Dead {
-		t.Error("a take that may be applied yet counts as one that never will")
+	if got := other.write.Outcome(there); got != plan.Open {
+		t.Errorf("the outcome of a take that may be applied yet is %d, want %d", got, plan.Open)
+	}
+}
+
+// exactly sends an exact write.
+func (u *unseen) exactly(at int64, change func(*plan.Stage) error) {
+	u.Helper()
+	st := plan.NewStage(u.item, at, plan.Options{Scripts: true})
+	if err := change(st); err != nil {
+		u.Fatalf("%v", err)
+	}
+	applied, image := u.send(st.Write(u.id(3), 1), 0)
+	if u.item = image; !applied {
+		u.Fatalf("an exact write is refused")
+	}
+}
+
+// A lease drops the id of such a take. No copy of it is applied after the lease, and its outcome cannot be found.
+func TestCopiesOfTakesFromUnseenItemsBehindALease(t *testing.T) {
+	u := newUnseen(t, nil)
+	u.land(true)
+	u.exactly(epoch+500, func(st *plan.Stage) error {
+		return st.Lease(plan.LeaseWrite{Replica: 3, Lease: &schema.Lease{Replica: 3, Sequence: 1, Rate: 100, Room: 100}, Draw: []int64{500}})
+	})
+	u.exactly(epoch+500, func(st *plan.Stage) error {
+		return st.Lease(plan.LeaseWrite{Replica: 3, Seen: u.item.Lease(3), Draw: []int64{-500}})
+	})
+	if got := u.write.Outcome(u.item); got != plan.Lost {
+		t.Errorf("the outcome is %d, want %d", got, plan.Lost)
+	}
+	u.land(false)
+}
+
+// A take is not corrected by a state under other limits.
+func TestATakeFromAnUnseenItemUnderNewLimits(t *testing.T) {
+	u := newUnseen(t, nil)
+	st := plan.NewStage(schema.NewBucket(u.limits, 1, epoch+500), epoch+500, plan.Options{Scripts: true})
+	_, r := op(t, u.limits, 1, limiter.Spend{Limit: "l", Take: 2000})
+	st.Weigh(r)
+	st.Apply(r)
+	u.write = st.Write(u.id(2), 1)
+	u.land(true)
+	u.exactly(epoch+600, func(st *plan.Stage) error {
+		_, err := st.Bring(limitsOf(t, limiter.Custom("l", 10, 60, time.Minute)), 2)
+		return err
+	})
+	u.write.Settle(u.item)
+	if sp := r.Spends[0]; sp.Found != 10_000 || sp.Left.Tokens != 8000 {
+		t.Errorf("the take is told that it found %d and left %d, want what was planned", sp.Found, sp.Left.Tokens)
+	}
+}
+
+// Requests of one write are told what the take of another replica left, also one that looks before the first take.
+func TestALookBeforeATakeAboveAFloor(t *testing.T) {
+	u, o := newUnseen(t, nil), plan.Options{Scripts: true}
+	u.land(true)
+	now, base := int64(epoch+60_000), u.item // full again
+	two := limitsOf(t, limiter.Custom("l", 10, 1, time.Second))
+	st := plan.NewStage(base, now, o)
+	var told []*plan.Request
+	for _, sp := range []limiter.Spend{{Limit: "l", Look: true}, {Limit: "l", Take: 1000}} {
+		_, r := op(t, two, 1, sp)
+		st.Weigh(r)
+		st.Apply(r)
+		told = append(told, r)
+	}
+	u.send(takes(t, base, now, o, u.id(1), limiter.Spend{Limit: "l", Take: 4000}), 0)
+	u.write = st.Write(u.id(2), 1)
+	u.land(true)
+	u.write.Settle(u.item)
+	if look, take := told[0].Spends[0], told[1].Spends[0]; look.Found != 6000 || take.Found != 6000 || take.Left.Tokens != 5000 {
+		t.Errorf("they are told that they found %d and %d, and left %d; want 6000, 6000 and 5000", look.Found, take.Found, take.Left.Tokens)
 	}
 }

@@ -10,11 +10,19 @@ import (
 // the same, a server that runs scripts takes from it. A number below R(t) is raised to R(t), since the limit is full at t,
 // and then by the take. The result may be at most R(t) + room. This is right in any state under the same limits of which
 // nothing is leased. These are the conditions, in the place of an epoch.
+//
+// A copy finds the id of the first one in its channel. Exact writes may drop ids. All that come after the take are of its
+// time or later ones, and after those no copy is applied.
 
 // upserts reports whether the write may take from an item that is there, in the place of its creation.
 func (s *Stage) upserts() bool {
 	return s.options.Scripts && !s.base.Exists() && s.takes && !s.books && !s.denies && !s.next.Leased() &&
 		!slices.ContainsFunc(s.results, func(r result) bool { return r.spend.Ask > 0 }) // rule: a take of what is there needs to see that
+}
+
+// stands reports whether a state has all that a write which upserts rests on.
+func (w *Write) stands(in *schema.Bucket) bool {
+	return in.Version.Hash == w.after.Version.Hash && in.Shard.Level == w.after.Shard.Level && !in.Leased()
 }
 
 // orUpdate returns the take from an item that is there.
@@ -23,6 +31,7 @@ func (w *Write) orUpdate(k schema.Key) *schema.ItemWrite {
 	to.Require(schema.AttrVersion, "=", schema.NumberAttribute(w.after.Version.Hash)) // rule: a take from an unseen item needs its limits
 	to.Require(schema.AttrLevel, "=", schema.NumberAttribute(w.after.Shard.Level))    // rule: a take from an unseen item needs it whole
 	to.RequireAbsent(schema.AttrRate)                                                 // rule: a take from an unseen item needs all parts there
+	to.Require(schema.AttrAt, "<", schema.NumberAttribute(w.after.At))                // rule: no exact write comes between a take from an unseen item and its copy
 	for i := range s.staged {
 		s.takeUnseen(to, i)
 	}

@@ -97,7 +97,7 @@ func (s *Stage) Write(id ID, units int64) *Write {
 	after.TTL = s.ttl(&after)
 	if s.exact && restructured(s.base, &after) {
 		after.Shard.Epoch = max(after.Shard.Epoch, s.base.Shard.Epoch+1)
-		if after.Leased() { // no take of an epoch before can be applied any more, and many leases need the bytes
+		if after.Leased() { // no earlier take can be applied any more, and many leases need the bytes
 			after.Slots = [schema.SlotCount]schema.Takes{}
 		}
 	}
@@ -113,13 +113,18 @@ func (w *Write) change(st *staged) {
 
 // leaves returns the number that a commuting write makes of v.
 func (f *form) leaves(v schema.Units) schema.Units {
-	switch {
-	case f.lifted:
+	if f.lifted {
 		return f.lift.Add(f.by) // rule: a lift goes to its bound
-	case f.above && v.Cmp(f.floor) < 0:
-		return f.floor.Add(f.by)
 	}
-	return v.Add(f.by)
+	return f.from(v).Add(f.by)
+}
+
+// from returns the number that a write adds to, of v.
+func (f *form) from(v schema.Units) schema.Units {
+	if f.above && v.Cmp(f.floor) < 0 { // rule: a take above a floor counts the refill up to its time
+		return f.floor
+	}
+	return v
 }
 
 // Creates reports whether the write is the put of a new item.
