@@ -43,7 +43,11 @@ func unseenRules() []mutant {
 			without: "case w.stage == nil, w.exact && !w.upsert, !w.upsert && image.Shard.Epoch != w.base.Shard.Epoch:",
 		},
 		{
-			name: "a take above a floor counts the refill up to its time", file: "write.go", found: "TestALookBeforeATakeAboveAFloor", lines: 3,
+			name: "a take above a floor counts the refill up to its time", file: "write.go", found: "TestTakesFromUnseenItemsAreThoseOfTheReference", lines: 3,
+		},
+		{
+			name: "a look before a take above a floor counts the same refill", file: "outcome.go", found: "TestALookBeforeATakeAboveAFloor",
+			without: "from := r.leaves",
 		},
 		{
 			name: "no exact write comes between a take from an unseen item and its copy", file: "upsert.go", found: "TestCopiesOfTakesFromUnseenItemsBehindALease",

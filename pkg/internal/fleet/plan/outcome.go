@@ -90,7 +90,8 @@ func (w *Write) Settle(image *schema.Bucket) {
 		if k < 0 {
 			continue
 		}
-		is := number{image.Balances[k].FullAt.Add(st.form.from(r.leaves).Sub(w.after.Balances[st.index].FullAt)), r.carried}
+		from := st.form.from(r.leaves) // rule: a look before a take above a floor counts the same refill
+		is := number{image.Balances[k].FullAt.Add(from.Sub(w.after.Balances[st.index].FullAt)), r.carried}
 		if w.upsert {
 			is.carried = image.Balances[k].Carried
 		}
