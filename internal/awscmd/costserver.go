@@ -8,9 +8,9 @@ import (
 
 // The needs of a Valkey or Redis server, as measured: docs/valkey.md and docs/benchmarks.md.
 const (
-	messageSeconds     = 45.9e-6 // of the server's processor, for a message about a quiet bucket
-	serverBucketBytes  = 2500    // a bucket with its entity and its indexes
-	serverUsageBytes   = 2100    // usage of a bucket in one window
+	messageSeconds     = 28e-6 // of the server's processor, for a message about a quiet bucket
+	serverBucketBytes  = 2500  // a bucket with its entity and its indexes
+	serverUsageBytes   = 2100  // usage of a bucket in one window
 	serverUsageWindows = 2*24 + 35 + 13
 	busyServer         = 0.7 // share of the processor above which calls queue
 )
