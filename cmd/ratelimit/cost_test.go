@@ -20,7 +20,7 @@ func TestCost(t *testing.T) {
 		{"--hot-keys 10 --hot-share 1 --calls 100000 --no-leases", 0, []string{"8400.0"}, ""},
 		{"--write-price 1", 0, []string{"$2628.00 a month", "of given"}, ""},
 		{"-o json", 0, []string{`"writes_per_second": 1000`, `"leases": true`}, ""},
-		{"--store valkey", 0, []string{"1000.0 (1.0000 a call)", "processor          0.05 of the one", "0.03 GB", "2.02 GB at most", "2.04 GB, and up to as much again"}, ""},
+		{"--store valkey", 0, []string{"1000.0 (1.0000 a call)", "processor          0.03 of the one", "0.03 GB", "2.02 GB at most", "2.04 GB, and up to as much again"}, ""},
 		{"--store valkey --calls 40000 --no-usage", 0, []string{"1.12 of the one that a server uses, too much for one server", "usage              none"}, ""},
 		{"--store valkey -o json", 0, []string{`"messages_per_second": 1000`, `"bucket_bytes": 25000000`}, ""},
 		{"--store valkey --write-price 1", 2, nil, "--write-price has no effect with --store valkey; leave it out"},

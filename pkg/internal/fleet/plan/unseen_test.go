@@ -213,7 +213,7 @@ func TestALookBeforeATakeAboveAFloor(t *testing.T) {
 	now, base := int64(epoch+60_000), u.item // full again
 	two := limitsOf(t, limiter.Custom("l", 10, 1, time.Second))
 	st := plan.NewStage(base, now, o)
-	var told []*plan.Request
+	told := make([]*plan.Request, 0, 2)
 	for _, sp := range []limiter.Spend{{Limit: "l", Look: true}, {Limit: "l", Take: 1000}} {
 		_, r := op(t, two, 1, sp)
 		st.Weigh(r)
