@@ -104,8 +104,7 @@ func (r *Request) owed(of *plan.Request) *Request {
 	return &Request{Request: of, Site: r.Site, Index: r.Index, At: r.At, By: r.By, state: promised}
 }
 
-// at returns the caller's time by a newer reading of the clock: what is known of the time may have changed while the
-// request waited.
+// at returns the caller's time by a newer reading of the clock. The correction may have changed while the request waited.
 func (r *Request) at(clock awsdb.Reading) int64 {
 	return r.At + (clock.Correction - r.By).Milliseconds()
 }

@@ -50,7 +50,7 @@ func (w *Write) orUpdate(k schema.Key) *schema.ItemWrite {
 	return to
 }
 
-// takeUnseen adds to the take from an unseen item what the requests take of a staged limit.
+// takeUnseen adds the takes from a staged limit to that from an unseen item.
 func (s *Stage) takeUnseen(to *schema.ItemWrite, index int) {
 	st := &s.staged[index]
 	m, needed := &st.meter, schema.Units{}
@@ -73,5 +73,5 @@ func (s *Stage) takeUnseen(to *schema.ItemWrite, index int) {
 	}
 }
 
-// taken returns what was taken from a limit of a bucket without an item, in units.
+// taken returns the takes from a limit of a bucket without an item, in units.
 func (st *staged) taken() schema.Units { return st.v.Sub(st.meter.refilled) }

@@ -45,7 +45,7 @@ func AddsAbove(w *schema.ItemWrite) bool {
 	return slices.ContainsFunc(w.Changes, func(c schema.Change) bool { return c.Kind == schema.AddAbove })
 }
 
-// settled returns an update of an item that sets what it adds above floors.
+// settled returns an update that sets the sums above floors of an item.
 func settled(of *schema.ItemWrite, found map[string]types.AttributeValue) *schema.ItemWrite {
 	w := *of
 	w.Changes = slices.Clone(of.Changes)

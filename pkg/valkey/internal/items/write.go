@@ -103,10 +103,9 @@ func (w *write) makesNew() bool {
 }
 
 // words appends the words of the write, as items.lua reads them. The kind is first, then the image that is wanted, and the
-// keys. The number of attributes to be read follows, and those. The condition is next. The words end with four numbers of
-// attributes, of those that are set, added to, removed, and added to above a floor, and with those in that order. The
-// first two kinds have values, the last one floors and values. A question mark and two writes are the first of both whose
-// condition holds.
+// keys. The number of attributes to be read follows, and those. The condition is next. The words end with the attributes that
+// are set, added to, removed, and added to above a floor, in that order, after their four numbers. The first two kinds have
+// values, the last one floors and values. Behind a question mark are two writes: the first whose condition holds is applied.
 func (w *write) words(to []string) ([]string, error) {
 	if w.other == nil {
 		return w.one(to)
