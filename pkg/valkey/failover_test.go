@@ -127,14 +127,6 @@ func (l *load) end(t *testing.T) int64 {
 	return l.admitted.Load() - most
 }
 
-// late returns how many tokens were admitted late. They are outside of the bound until they are taken, see limiter.Op.
-func (l *load) late() (sum int64) {
-	for _, s := range l.stores {
-		sum += s.Stats().LateAdmitted
-	}
-	return sum
-}
-
 // under runs a fault at load, and returns how many tokens were admitted above the bound. It checks that
 // no call took longer than its deadline and a little, and that the load goes on afterwards.
 func under(t *testing.T, address string, change func(*valkey.Config), fault func(l *load)) (l *load, over int64) {
