@@ -184,7 +184,7 @@ func (c *Clock) Correct(t time.Time) time.Time {
 	return c.Steady(t).Add(c.Correction())
 }
 
-// Correction returns what is added to the machine's clock, as in a [Reading].
+// Correction returns the correction of the machine's clock that a [Reading] has; 0 for a nil clock.
 func (c *Clock) Correction() time.Duration {
 	if c == nil {
 		return 0

@@ -86,9 +86,9 @@ func (e *Engine) take(ctx context.Context, now time.Time, ops []limiter.Op) (boo
 func (e *Engine) newCall(ctx context.Context, now time.Time, ops []limiter.Op) (*call, error) {
 	c := e.freeCall()
 	c.deadline, _ = ctx.Deadline()
-	correction := e.cfg.Clock.Correction()
-	at := e.cfg.Clock.Steady(now).Add(correction).UnixMilli()
-	c.ahead, c.correction = at-now.UnixMilli(), correction
+	c.correction = e.cfg.Clock.Correction()
+	at := e.cfg.Clock.Steady(now).Add(c.correction).UnixMilli()
+	c.ahead = at - now.UnixMilli()
 	for i := range ops {
 		b := c.freeBranch()
 		if err := b.whole.Set(&ops[i]); err != nil {

@@ -80,8 +80,7 @@ func (w *Write) Overtaken(image *schema.Bucket) bool {
 // have written between the plan and it. A state of another epoch corrects nothing, but for a write that found an item
 // which this process had not seen: that must still be as the write needs it.
 func (w *Write) Settle(image *schema.Bucket) {
-	switch {
-	case w.stage == nil, w.exact && !w.upsert, w.upsert && !w.stands(image), !w.upsert && image.Shard.Epoch != w.base.Shard.Epoch: // rule: a state under other limits corrects nothing
+	if w.stage == nil || w.exact && !w.upsert || !w.stands(image) { // rule: a state under other limits corrects nothing
 		return
 	}
 	for _, r := range w.stage.results {

@@ -20,8 +20,11 @@ func (s *Stage) upserts() bool {
 		!slices.ContainsFunc(s.results, func(r result) bool { return r.spend.Ask > 0 }) // rule: a take of what is there needs to see that
 }
 
-// stands reports whether a state has all that a write which upserts rests on.
+// stands reports whether a state has all that a commuting write rests on: its epoch, or the conditions in the place of it.
 func (w *Write) stands(in *schema.Bucket) bool {
+	if !w.upsert {
+		return in.Shard.Epoch == w.base.Shard.Epoch
+	}
 	return in.Version.Hash == w.after.Version.Hash && in.Shard.Level == w.after.Shard.Level && !in.Leased()
 }
 

@@ -67,10 +67,10 @@ func (w *write) plain(g *gains) (words []string, ok bool) {
 	return g.added(words), true
 }
 
-// changing yields a change, and then the others of its kind, without those that are not stored.
+// changing yields a change, and then the others of its kind, without those that are not stored; of nil none.
 func (w *write) changing(first *schema.Change) iter.Seq[*schema.Change] {
 	return func(yield func(*schema.Change) bool) {
-		if !yield(first) {
+		if first == nil || !yield(first) {
 			return
 		}
 		for i := range w.Changes {
@@ -83,13 +83,7 @@ func (w *write) changing(first *schema.Change) iter.Seq[*schema.Change] {
 
 // above yields the changes that add above a floor.
 func (w *write) above() iter.Seq[*schema.Change] {
-	return func(yield func(*schema.Change) bool) {
-		for i := range w.Changes {
-			if c := &w.Changes[i]; c.Kind == schema.AddAbove && !yield(c) {
-				return
-			}
-		}
-	}
+	return w.changing(w.find(func(c *schema.Change) bool { return c.Kind == schema.AddAbove }))
 }
 
 // isPlain reports whether plain.lua applies a write. Such a write updates an item that is there. All its conditions are

@@ -132,7 +132,7 @@ func (w *write) one(to []string) ([]string, error) {
 		return nil, err
 	}
 	to = append(to, strconv.Itoa(len(c.set)/2), strconv.Itoa(len(c.added)/2), strconv.Itoa(len(c.removed)), strconv.Itoa(len(c.raised)/3))
-	return slices.Concat(to, c.set, c.added, c.removed, c.raised), nil
+	return append(append(append(append(to, c.set...), c.added...), c.removed...), c.raised...), nil
 }
 
 // reads returns the attributes that are read: the partition key, those that the conditions and the changes are about,
