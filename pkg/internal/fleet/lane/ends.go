@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"log/slog"
 	"slices"
+	"sync/atomic"
 	"time"
 
 	"github.com/ratelimit/ratelimit/pkg/internal/fleet/awsdb"
@@ -54,10 +55,10 @@ func (l *closer) again(b *batch, open bool) {
 	}
 	var wait []*Request
 	for _, r := range l.unbooked(b.actors) {
-		takes := open && r.Takes() // rule: a take in doubt that is made again is counted as lost
+		takes := open && r.retakes() // rule: a take in doubt that is made again is counted as lost
 		r.unsure = r.unsure || takes
 		if takes && (r.state != sentLeft || !r.Keep) {
-			l.lost(r, errDropped)
+			l.lost(r, &l.host.Counters.LostUnknown, errDropped)
 		}
 		if l.stays(r) {
 			wait = append(wait, r)
@@ -93,7 +94,7 @@ func (l *closer) stays(r *Request) bool {
 			return false
 		}
 	case r.state == sentOwed && r.Takes():
-		r.Request = r.Force() // rule: a late admission is booked after a refusal
+		r.forced() // rule: a late admission is booked after a refusal
 	}
 	l.happen(r, refused)
 	return true
@@ -106,6 +107,8 @@ func (l *closer) dropBookings(b *batch, now time.Time) {
 	var others []*Request
 	for _, r := range l.unbooked(b.actors) {
 		switch {
+		case r.late: // rule: a late admission in doubt is booked again
+			others = append(others, r)
 		case r.Books():
 			l.uncertain(r, errDropped, now)
 		case r.Counts(): // no tokens are lost, and no caller waits
@@ -122,7 +125,7 @@ func (l *closer) dropBookings(b *batch, now time.Time) {
 // uncertain ends a request that a write may have been applied for.
 func (l *closer) uncertain(r *Request, err error, now time.Time) {
 	if !r.state.owes() && !r.Keep && r.Takes() {
-		l.lost(r, err)
+		l.lost(r, &l.host.Counters.LostUnknown, err)
 	}
 	l.fail(r, err, now)
 }
@@ -172,7 +175,7 @@ func (l *closer) fail(r *Request, err error, now time.Time) {
 			return
 		}
 		if r.Books() || r.Takes() {
-			l.lost(r, err)
+			l.lost(r, &l.host.Counters.LostOwed, err)
 		}
 		l.loseUsageOf(r, err)
 	}
@@ -192,7 +195,7 @@ const (
 // one whose outcome is unknown, which must not be sent again. It also does so when the
 // request has waited for long enough, or too many wait.
 func (l *closer) postpone(r *Request, err error, now time.Time) bool {
-	if errors.Is(err, limiter.ErrUncertain) || !errors.Is(err, limiter.ErrUnavailable) || l.host.stopped.Err() != nil {
+	if errors.Is(err, limiter.ErrUncertain) || !errors.Is(err, limiter.ErrUnavailable) || l.host.ending.Load() {
 		return false
 	}
 	if r.patient.IsZero() {
@@ -212,8 +215,8 @@ func (l *closer) postpone(r *Request, err error, now time.Time) bool {
 }
 
 // lost counts tokens that were taken for no admitted request, or may have been, and are not
-// given back. It also counts the owed tokens of an admitted one.
-func (l *closer) lost(r *Request, err error) {
+// given back. It also counts the owed tokens of an admitted one. as is the counter of the cause.
+func (l *closer) lost(r *Request, as *atomic.Int64, err error) {
 	l.host.Counters.Lost.Add(1)
 	amounts, sum := make([]any, 0, len(r.Spends)), int64(0)
 	for i := range r.Spends {
@@ -222,11 +225,7 @@ func (l *closer) lost(r *Request, err error) {
 			sum = min(sum+sp.Give+sp.Take+sp.Cost, most)
 		}
 	}
-	if r.state.owes() {
-		l.host.Counters.LostOwed.Add(sum)
-	} else {
-		l.host.Counters.LostUnknown.Add(sum)
-	}
+	as.Add(sum)
 	l.host.warn("lost", "tokens of a request that was not admitted were not given back, or those of an admitted one not taken",
 		slog.String("entity", r.Site.Bucket.Entity), slog.String("resource", r.Site.Bucket.Resource), slog.Group("millitokens", amounts...), slog.Any("error", err))
 }
@@ -314,11 +313,24 @@ func (l *closer) happen(r *Request, e event) {
 	}
 }
 
-// bequeath hands an owed request over to the lanes that follow these, if there are any. An outcome that
-// is unknown ends with these.
+// bequeath hands an owed request over to the lanes that follow these, if there are any. A charge or a refund whose
+// outcome is unknown ends with these.
 func (l *closer) bequeath(r *Request, err error) bool {
-	heir := l.host.heir.Load()
-	if heir == nil || r.Request == nil || errors.Is(err, limiter.ErrUncertain) {
+	heir, open := l.host.heir.Load(), errors.Is(err, limiter.ErrUncertain)
+	if heir == nil || r.Request == nil {
+		return false
+	}
+	if open && (r.state == sentDenied || r.retakes()) {
+		l.lost(r, &l.host.Counters.LostUnknown, err)
+	}
+	if r.state == sentDenied {
+		books := withoutTakes(r.Request) // rule: no lanes take for a call that was denied
+		if books == nil {
+			return true
+		}
+		r.Request = books
+	}
+	if open && !r.retakes() {
 		return false
 	}
 	(*heir)(r)

@@ -9,13 +9,16 @@ const maxGone = 8
 func (s *Lanes) HandOver(to *Lanes) {
 	s.closing.Store(true)
 	adopt := func(r *Request) {
-		of := r.Request
 		if r.Takes() {
-			of = r.Force() // it is admitted already
+			r.forced()
 		}
-		to.Send(r.owed(of)) // rule: a server that came back gets what is owed
+		next := r.owed(r.Request)
+		next.late = r.late
+		to.Send(next) // rule: a server that came back gets what is owed
 	}
 	s.heir.Store(&adopt)
+	s.refuse()
+	s.work.wait() // rule: messages under way have their replies, which say whether what is owed was written
 	s.Stop()
 	gone := []uint32{s.self.replica()} // nothing is served any more
 	if before := s.gone.Load(); before != nil {

@@ -51,8 +51,13 @@ func (l *requests) owe(of *Request, what *plan.Request) {
 
 // oweFor is owe in the place of a request that was decided late.
 func (l *requests) oweFor(r *Request, what, told *plan.Request) {
-	if l.owe(r, what); what != nil && r.strayed {
-		o := l.owed[len(l.owed)-1]
+	if what == nil {
+		return
+	}
+	l.owe(r, what)
+	o := l.owed[len(l.owed)-1]
+	o.late = what.Forces() && !told.Books()
+	if r.strayed {
 		r.rest, o.apart = &rest{o, told}, true
 	}
 }
@@ -79,7 +84,7 @@ func (l *requests) written(r *Request) {
 // to go through at each step, however many calls it admits late while its item is not written to.
 func (l *requests) join(r *Request, now time.Time) bool {
 	for _, o := range l.fresh {
-		if o != nil && o.lane.Load() == r.lane.Load() && o.state == owed && o.part == nil && now.Sub(o.entered) < joinTime && o.Join(r.Request) { // another lane guards the state of its own
+		if o != nil && o.lane.Load() == r.lane.Load() && o.state == owed && o.part == nil && o.late == r.late && now.Sub(o.entered) < joinTime && o.Join(r.Request) { // another lane guards the state of its own
 			return true
 		}
 	}

@@ -85,8 +85,8 @@ func (l *lessee) ask(now time.Time, dead uint32, reaps bool) (message, bool) {
 		v.drift(now) // the callers' clock may have been ahead of this machine's
 		h.holder.Recall()
 	}
-	if len(l.queue) == 0 && h.holds() { // no call brings the time
-		v.advance(l.host.cfg.Clock.Correct(now).UnixMilli())
+	if reaps || len(l.queue) == 0 && h.holds() { // rule: a lease is freed as of now, as its holder may have served until then
+		v.advance(l.host.cfg.Clock.Correct(now).UnixMilli()) // no call brings the time, or one that is owed brought an old one
 	}
 	// Each of the writes of those without a lease refuses the return.
 	last := h.awaited(v.now, now, l.newer.limits != nil) && l.unleased(v.state, now)

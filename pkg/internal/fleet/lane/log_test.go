@@ -24,7 +24,7 @@ func TestLinesOfLanesAreSampled(t *testing.T) {
 	l := newLane(&lanes.host, new(set[*Lane]), &Site{Bucket: limiter.BucketKey{Entity: "e"}}, 0, schema.Key{}, 0)
 	for second := range 2 {
 		for i := range 100 {
-			l.closer.lost(&Request{Site: &l.site, Request: &plan.Request{}}, fmt.Errorf("loss %d", i))
+			l.closer.lost(&Request{Site: &l.site, Request: &plan.Request{}}, &lanes.Counters.LostUnknown, fmt.Errorf("loss %d", i))
 			l.keeper.rest("split", errors.New("refused"), now)
 			l.loseUsage(&lanes.Counters.LostUsage.Reply, causeReply, 1)
 		}

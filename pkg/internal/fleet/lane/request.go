@@ -77,6 +77,7 @@ type Request struct {
 	strayed bool      // it was in a write of which a copy may be applied yet
 	rest    *rest     // what its lane owes in its place, where it strayed and was decided late; nil = nothing
 	apart   bool      // it is the rest of another one: the item books it, and no other request joins it
+	late    bool      // it charges the takes of a call that was admitted late, and nothing else: in doubt it is written again
 	asked   uint64    // the lane's count of events when it arrived
 	entered time.Time // the lane
 	expires time.Time // no write is sent for it later
@@ -103,6 +104,16 @@ type part struct {
 func (r *Request) owed(of *plan.Request) *Request {
 	return &Request{Request: of, Site: r.Site, Index: r.Index, At: r.At, By: r.By, state: promised}
 }
+
+// forced has the request charge its takes, below the debt floor if need be: its caller is admitted already.
+func (r *Request) forced() {
+	r.late = !r.Books()
+	r.Request = r.Force()
+}
+
+// retakes reports whether the request is a take, which is written again where it is not known whether it was applied:
+// tokens are lost then at worst. A charge or a refund would be booked twice.
+func (r *Request) retakes() bool { return r.late || r.Takes() && !r.Books() }
 
 // at returns the caller's time by a newer reading of the clock. The correction may have changed while the request waited.
 func (r *Request) at(clock awsdb.Reading) int64 {

@@ -3,6 +3,7 @@ package store
 import (
 	"context"
 	"log/slog"
+	"slices"
 
 	"github.com/ratelimit/ratelimit/pkg/internal/fleet/awsdb"
 	"github.com/ratelimit/ratelimit/pkg/internal/fleet/engine"
@@ -40,11 +41,21 @@ func (s *Store) Renew(items awsdb.Items, generation uint64, lost func(schema.Key
 	s.histories++
 	s.healing.Store(h)
 	s.engine.Store(next)
-	s.past = old.Stats().After(s.past)
-	s.past.Owed, s.past.Waiting, s.past.Lanes, s.past.Leases = 0, 0, 0, 0
+	s.leaving = append(s.leaving, old)
 	s.Forget(generation)
-	s.renewing.Go(func() { old.HandOver(next) })
+	s.renewing.Go(func() {
+		old.HandOver(next)
+		s.left(old)
+	})
 	s.renewing.Go(func() { h.run() })
+}
+
+// left keeps the counts of an engine that has ended.
+func (s *Store) left(e *engine.Engine) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.leaving = slices.DeleteFunc(s.leaving, func(o *engine.Engine) bool { return o == e })
+	s.past = e.Stats().After(s.past)
 }
 
 // healed ends the work of Renew. The store is closed.

@@ -29,9 +29,10 @@ type Store struct {
 	balances    *engine.Balances
 	budget      time.Duration // of a settlement
 
-	mu   sync.Mutex
-	past engine.Stats // of the engines before this one
-	last *healing     // the newest one; nil = there was none
+	mu      sync.Mutex
+	leaving []*engine.Engine // those before this one that have not ended yet
+	past    engine.Stats     // of those that have
+	last    *healing         // the newest one; nil = there was none
 	// histories counts the calls of Renew, and healedBuckets the buckets that were healed after them.
 	histories     int64
 	healedBuckets atomic.Int64
@@ -171,6 +172,9 @@ func (s *Store) Stats() engine.Stats {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	stats := s.engine.Load().Stats().After(s.past)
+	for _, e := range s.leaving { // rule: what an engine loses at its end is counted
+		stats = stats.After(e.Stats())
+	}
 	stats.Histories, stats.Healed = s.histories, s.healedBuckets.Load()
 	return stats
 }
