@@ -174,7 +174,10 @@ func (l *closer) fail(r *Request, err error, now time.Time) {
 			l.finish(r, err)
 			return
 		}
-		if r.Books() || r.Takes() {
+		switch {
+		case r.state == sentDenied && !r.Books():
+			l.lost(r, &l.host.Counters.LostUnknown, err)
+		case r.Books() || r.Takes():
 			l.lost(r, &l.host.Counters.LostOwed, err)
 		}
 		l.loseUsageOf(r, err)
@@ -317,22 +320,16 @@ func (l *closer) happen(r *Request, e event) {
 // outcome is unknown ends with these.
 func (l *closer) bequeath(r *Request, err error) bool {
 	heir, open := l.host.heir.Load(), errors.Is(err, limiter.ErrUncertain)
-	if heir == nil || r.Request == nil {
+	switch {
+	case heir == nil, r.Request == nil, open && (r.state == sentDenied || !r.retakes()):
 		return false
-	}
-	if open && (r.state == sentDenied || r.retakes()) {
+	case open:
 		l.lost(r, &l.host.Counters.LostUnknown, err)
-	}
-	if r.state == sentDenied {
-		books := withoutTakes(r.Request) // rule: no lanes take for a call that was denied
-		if books == nil {
+	case r.state == sentDenied:
+		if r.Request = withoutTakes(r.Request); r.Request == nil { // rule: the next lanes take nothing for a call that was denied
 			return true
 		}
-		r.Request = books
 	}
-	if open && !r.retakes() {
-		return false
-	}
-	(*heir)(r)
+	(*heir)(r.inherited())
 	return true
 }

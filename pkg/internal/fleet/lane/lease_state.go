@@ -138,15 +138,10 @@ func (h *held) showed(own *schema.Lease) {
 	}
 }
 
-// dead returns a replica whose lease is over, and still in the item. gone are replicas of this process
-// before, nil = none.
-func (h *held) dead(gone *[]uint32, item *schema.Bucket, mono int64) (replica uint32, reaps bool) {
-	if gone != nil && item != nil {
-		for _, before := range *gone {
-			if item.Lease(before) != nil {
-				return before, true
-			}
-		}
+// dead returns a replica whose lease is over, and still in the item.
+func (h *held) dead(before *predecessors, item *schema.Bucket, mono int64) (replica uint32, reaps bool) {
+	if replica, reaps = before.lessee(item); reaps {
+		return replica, true
 	}
 	return h.watch.Dead(mono)
 }

@@ -111,6 +111,16 @@ func (r *Request) forced() {
 	r.Request = r.Force()
 }
 
+// inherited returns the request as the next lanes get it.
+func (r *Request) inherited() *Request {
+	if r.Takes() {
+		r.forced()
+	}
+	next := r.owed(r.Request)
+	next.late = r.late
+	return next
+}
+
 // retakes reports whether the request is a take, which is written again where it is not known whether it was applied:
 // tokens are lost then at worst. A charge or a refund would be booked twice.
 func (r *Request) retakes() bool { return r.late || r.Takes() && !r.Books() }

@@ -36,6 +36,7 @@ func (s *Store) Renew(items awsdb.Items, generation uint64, lost func(schema.Key
 	}
 	s.log().Warn("the server of the store has another history: it may have lost what was written last")
 	old := s.engine.Load()
+	next.Follow(old)
 	h := newHealing(s, old.Memories(), s.last, lost)
 	s.last = h
 	s.histories++
