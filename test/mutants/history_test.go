@@ -10,11 +10,25 @@ func historyRules() []mutant {
 		in("lane", []mutant{
 			{
 				name: "a server that came back gets what is owed", file: "handover.go", tested: "store", found: "TestLateAdmissionsAreBookedAfterAServerCameBack",
-				without: "_ = of",
+				without: "_ = r",
 			},
 			{
 				name: "leases of the lanes before are freed at once", file: "handover.go", tested: "store", found: "TestAServerThatComesBackOlder",
-				without: "_ = gone",
+			},
+			{
+				name: "messages under way have their replies, which say whether what is owed was written", file: "handover.go", tested: "store", found: "TestAWriteUnderWayWhileThePlacesChange",
+			},
+			{
+				name: "the next lanes take nothing for a call that was denied", file: "ends.go", found: "TestOwedRequestsOfTheLanesBefore",
+				without: "if r.Request == nil {",
+			},
+			{
+				name: "a late admission in doubt is booked again", file: "ends.go", found: "TestALateAdmissionInDoubtIsBookedAgain",
+				without: "case false:",
+			},
+			{
+				name: "a lease is freed as of now, as its holder may have served until then", file: "lease_write.go", found: "TestALeaseIsFreedAsOfNow",
+				without: "if len(l.queue) == 0 && h.holds() {",
 			},
 		}),
 		in("plan", []mutant{
@@ -24,6 +38,9 @@ func historyRules() []mutant {
 			},
 		}),
 		in("store", []mutant{
+			{
+				name: "what an engine loses at its end is counted", file: "renew.go", found: "TestAWriteUnderWayWhileThePlacesChange",
+			},
 			{
 				name: "no bucket is taken from in the quiet time", file: "healing.go", found: "TestAReplicaThatRemembersLess",
 				without: "case <-time.After(0):",

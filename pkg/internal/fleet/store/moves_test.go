@@ -78,6 +78,7 @@ type process struct {
 	mu     sync.Mutex
 	random *rand.Rand
 	stall  time.Duration // of a tenth of the messages, at most; 0 = none stalls
+	held   time.Duration // of each message
 }
 
 var errMoving = &smithy.GenericAPIError{Code: "ThrottlingException", Message: "the place moves"}
@@ -97,11 +98,18 @@ func (p *place) join(t *testing.T, random *rand.Rand, leases bool) *process {
 	return r
 }
 
+// hold has each message that leaves from now on be longer under way.
+func (r *process) hold(d time.Duration) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.held = d
+}
+
 // delay returns how long a message, or its reply, is under way.
 func (r *process) delay() time.Duration {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	d := time.Duration(100+r.random.IntN(2000)) * time.Microsecond
+	d := r.held + time.Duration(100+r.random.IntN(2000))*time.Microsecond
 	if r.stall > 0 && r.random.IntN(10) == 0 {
 		d += time.Duration(r.random.Int64N(int64(r.stall)))
 	}
@@ -314,5 +322,59 @@ func (r *process) ask(ctx context.Context, limits *limiter.Limits, within time.D
 		} else {
 			time.Sleep(3 * time.Millisecond)
 		}
+	}
+}
+
+// A late admission whose write is under way when another place moves, and is refused, is booked by the next engine. What an
+// engine loses at its end is counted.
+func TestAWriteUnderWayWhileThePlacesChange(t *testing.T) {
+	for name, waits := range map[string]time.Duration{"it is refused in time": 20 * time.Millisecond, "its reply is lost": time.Minute} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				p := &place{items: scripttest.Items(awsdb.ItemsOf(newServer(t).DB, "limits"), "limits"), history: 1}
+				r := p.join(t, rand.New(rand.NewPCG(1, 1)), false) // #nosec G404 -- a test
+				limits, err := limiter.NewLimits(limiter.PerDay("l", capacity))
+				if err != nil {
+					t.Fatal(err)
+				}
+				take := func(within time.Duration, tokens int64) (admitted, late bool) {
+					ctx, cancel := context.WithTimeout(t.Context(), within)
+					defer cancel()
+					ops := takeOf("hot", limits, tokens)
+					admitted, err := r.Take(ctx, time.Now(), ops)
+					if err != nil {
+						t.Fatal(err)
+					}
+					return admitted, ops[0].Late
+				}
+				take(time.Second, 1)
+				time.Sleep(time.Second)
+				p.set(true)
+				r.hold(waits)
+				if admitted, late := take(10*time.Millisecond, 20); !admitted || !late {
+					t.Fatalf("admitted %v, late %v; want both", admitted, late)
+				}
+				r.hold(0)
+				r.elsewhere()
+				time.Sleep(200 * time.Millisecond)
+				p.mu.Lock()
+				p.moving = false // as it was
+				p.mu.Unlock()
+				time.Sleep(2 * time.Second)
+				if admitted, _ := take(time.Second, capacity-20); admitted {
+					t.Error("tokens of a late admission are there again")
+				}
+				if admitted, _ := take(time.Second, capacity-21); !admitted {
+					t.Error("a late admission is booked twice")
+				}
+				if got, want := r.Stats().LostUnknown > 0, waits > time.Second; got != want {
+					t.Errorf("tokens in doubt are counted: %v, want %v", got, want)
+				}
+				if err := r.Close(t.Context()); err != nil {
+					t.Error(err)
+				}
+				time.Sleep(time.Hour) // messages whose callers have left
+			})
+		})
 	}
 }

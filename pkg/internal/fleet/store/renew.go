@@ -56,7 +56,7 @@ func (s *Store) left(e *engine.Engine) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.leaving = slices.DeleteFunc(s.leaving, func(o *engine.Engine) bool { return o == e })
-	s.past = e.Stats().After(s.past)
+	s.past = e.Stats().After(s.past) // rule: what an engine loses at its end is counted
 }
 
 // healed ends the work of Renew. The store is closed.

@@ -172,7 +172,7 @@ func (s *Store) Stats() engine.Stats {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	stats := s.engine.Load().Stats().After(s.past)
-	for _, e := range s.leaving { // rule: what an engine loses at its end is counted
+	for _, e := range s.leaving {
 		stats = stats.After(e.Stats())
 	}
 	stats.Histories, stats.Healed = s.histories, s.healedBuckets.Load()
