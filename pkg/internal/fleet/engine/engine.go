@@ -46,6 +46,9 @@ type Config struct {
 	// wrap those of limiter.Store.
 	Namespace func(ctx context.Context, name string) (id string, err error)
 
+	// Before are the engines of this process that have ended, whose leases are freed at once; nil = none has.
+	Before *lane.Predecessors
+
 	// Attempt is how long one message may take; 0 = DefaultAttempt, or a tenth of Budget
 	// where that is longer.
 	Attempt time.Duration
@@ -167,7 +170,7 @@ func NewIdle(cfg Config) (*Engine, error) {
 	}
 	e.prefer = int(cfg.Loop.Draw(schema.MaxShards))
 	e.lanes = lane.New(lane.Config{
-		Items: e.guard, Table: cfg.Table, Loop: cfg.Loop, Now: cfg.Now, Clock: cfg.Clock, Attempt: cfg.Attempt, Budget: cfg.Budget,
+		Items: e.guard, Table: cfg.Table, Before: cfg.Before, Loop: cfg.Loop, Now: cfg.Now, Clock: cfg.Clock, Attempt: cfg.Attempt, Budget: cfg.Budget,
 		MaxLanes: cfg.MaxLanes, ShardUnits: cfg.ShardUnits, Quiet: cfg.Quiet, Leases: cfg.Leases, Scripts: cfg.Scripts, Crowded: cfg.Crowded, Parts: cfg.Parts, Logger: cfg.Logger, Silence: e.guard.Silent, Seen: e.saw,
 	})
 	return e, nil

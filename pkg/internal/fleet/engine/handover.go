@@ -5,12 +5,9 @@ import "github.com/ratelimit/ratelimit/pkg/internal/fleet/lane"
 // Memories returns the newest states of items that the engine saw.
 func (e *Engine) Memories() []lane.Memory { return e.lanes.Memories() }
 
-// Follow makes the engine the next one of a process. It is called before its first call.
-func (e *Engine) Follow(before *Engine) { e.lanes.Follow(before.lanes) }
-
 // HandOver ends the engine in favour of another one of the same table, whose server has another
-// history: nothing that this one plans is applied any more. The other follows it, and gets the requests that this one
-// owes. Calls that wait end with limiter.ErrUnavailable or limiter.ErrUncertain.
+// history: nothing that this one plans is applied any more. The other gets the requests that this one
+// owes. Calls that wait end with limiter.ErrUnavailable or limiter.ErrUncertain. Both must have the same Config.Before.
 func (e *Engine) HandOver(to *Engine) {
 	e.sweeper()
 	e.swept.Wait()

@@ -8,11 +8,12 @@ import (
 	"github.com/ratelimit/ratelimit/pkg/internal/fleet/awsdb"
 )
 
-// Config is the common configuration of the lanes of a process. All fields but Clock, Leases,
+// Config is the common configuration of the lanes of a process. All fields but Before, Clock, Leases,
 // Scripts, Crowded, Parts, Silence and Seen must be set.
 type Config struct {
 	Items      awsdb.Items // guarded by a breaker; it never retries
 	Table      string
+	Before     *Predecessors // of these lanes; nil = HandOver is not called
 	Loop       awsdb.Loop
 	Now        func() time.Time // the machine's clock, with both readings
 	Clock      *awsdb.Clock     // corrects the clock; nil = nothing corrects it

@@ -16,7 +16,7 @@ import (
 func TestALeaseIsFreedAsOfNow(t *testing.T) {
 	const holder = 77
 	for name, frees := range map[string]func(s *lessees){
-		"of the lanes before": func(s *lessees) { s.before.add(holder) },
+		"of the lanes before": func(s *lessees) { s.cfg.Before = &Predecessors{replicas: []uint32{holder}} },
 		"of a dead replica":   func(s *lessees) { *s.now = s.now.Add(lease.ReapAfter * time.Millisecond) },
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -28,7 +28,6 @@ type host struct {
 	samples  *limiter.SampledLog
 	halted   atomic.Bool                    // the clock cannot be trusted
 	began    time.Time                      // of the monotonic clock of leases
-	before   *predecessors
 	closing  atomic.Bool                    // nothing is leased any more
 	ending   atomic.Bool                    // no message begins, and none is sent again
 	heir     atomic.Pointer[func(*Request)] // gets owed requests as the lanes stop; nil = they are lost

@@ -18,7 +18,7 @@ type Lanes struct {
 
 // New returns lanes. It sends nothing.
 func New(cfg Config) *Lanes {
-	s := &Lanes{host: host{cfg: cfg, before: &predecessors{}, samples: limiter.NewSampledLog(cfg.Logger), began: cfg.Now()}}
+	s := &Lanes{host: host{cfg: cfg, samples: limiter.NewSampledLog(cfg.Logger), began: cfg.Now()}}
 	if cfg.Crowded {
 		s.crowding = newCrowding(0)
 		for range cfg.Parts {

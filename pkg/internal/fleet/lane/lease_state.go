@@ -139,7 +139,7 @@ func (h *held) showed(own *schema.Lease) {
 }
 
 // dead returns a replica whose lease is over, and still in the item.
-func (h *held) dead(before *predecessors, item *schema.Bucket, mono int64) (replica uint32, reaps bool) {
+func (h *held) dead(before *Predecessors, item *schema.Bucket, mono int64) (replica uint32, reaps bool) {
 	if replica, reaps = before.lessee(item); reaps {
 		return replica, true
 	}

@@ -28,7 +28,7 @@ func (l *lessee) due(now time.Time) (m message, waits bool) {
 		l.wake(h.rest)
 		return nil, false
 	}
-	dead, reaps := h.dead(l.host.before, l.view.state, l.host.clocks(now).Mono)
+	dead, reaps := h.dead(l.host.cfg.Before, l.view.state, l.host.clocks(now).Mono)
 	if h.holder == nil && !reaps {
 		return nil, false
 	}

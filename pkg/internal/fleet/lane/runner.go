@@ -37,7 +37,7 @@ func (s *Lanes) run(l *Lane, turn bool) {
 	s.cfg.Loop.Start(func() {
 		defer s.work.done()
 		growStack()
-		s.gather(l)
+		l.gather()
 		s.pump(l, turn)
 	})
 }
@@ -74,7 +74,7 @@ func (s *Lanes) ring(l *Lane, at time.Time) {
 // gather lets goroutines run that are ready to, as long as they bring requests: of
 // callers that were answered together most ask again at once, and go into one write
 // instead of two. Nothing is waited for.
-func (s *Lanes) gather(l *Lane) {
+func (l *Lane) gather() {
 	const most = 16
 	for n, before := 0, -1; n < most; n++ {
 		l.mu.Lock()
@@ -84,7 +84,7 @@ func (s *Lanes) gather(l *Lane) {
 			return
 		}
 		before = now
-		s.cfg.Loop.Yield()
+		l.host.cfg.Loop.Yield()
 	}
 }
 
@@ -110,7 +110,7 @@ func (s *Lanes) pump(l *Lane, turn bool) {
 		if m == nil {
 			return
 		}
-		s.gather(l)
+		l.gather()
 	}
 }
 

@@ -7,6 +7,7 @@ import (
 
 	"github.com/ratelimit/ratelimit/pkg/internal/fleet/awsdb"
 	"github.com/ratelimit/ratelimit/pkg/internal/fleet/engine"
+	"github.com/ratelimit/ratelimit/pkg/internal/fleet/lane"
 )
 
 // Config configures a store. Table must be set.
@@ -73,10 +74,10 @@ type Config struct {
 }
 
 // engine returns the configuration of an engine with a client. namespace returns the id of a
-// namespace.
-func (c *Config) engine(items awsdb.Items, namespace func(ctx context.Context, name string) (id string, err error)) engine.Config {
+// namespace. before are the engines that it follows.
+func (c *Config) engine(items awsdb.Items, namespace func(ctx context.Context, name string) (id string, err error), before *lane.Predecessors) engine.Config {
 	return engine.Config{
-		Items: items, Table: c.Table, Namespace: namespace, Attempt: c.Attempt, Budget: c.Budget, Idle: c.Idle, MaxLanes: c.MaxLanes,
+		Items: items, Table: c.Table, Namespace: namespace, Before: before, Attempt: c.Attempt, Budget: c.Budget, Idle: c.Idle, MaxLanes: c.MaxLanes,
 		ShardUnits: c.ShardUnits, Quiet: c.Quiet, Leases: c.Leases, Scripts: c.Scripts, Crowded: c.Crowded, Parts: c.Parts, Now: c.Now, Clock: c.Clock, Logger: c.Logger,
 	}
 }

@@ -192,7 +192,7 @@ func within[O any](ctx context.Context, s *session, call func() (O, error)) (non
 				return a.out, a.err
 			}
 		}
-		if err := s.by.find(known); err != nil {
+		if err := s.by.find(known); err != nil { //nolint:contextcheck // a store outlives the call that finds a history
 			return none, err
 		}
 	}
@@ -231,7 +231,9 @@ func (s *session) GetItem(ctx context.Context, in *dynamodb.GetItemInput, _ ...f
 }
 
 func (s *session) BatchGetItem(ctx context.Context, in *dynamodb.BatchGetItemInput, _ ...func(*dynamodb.Options)) (*dynamodb.BatchGetItemOutput, error) {
-	return within(ctx, s, func() (*dynamodb.BatchGetItemOutput, error) { return s.Items.BatchGetItem(context.WithoutCancel(ctx), in) })
+	return within(ctx, s, func() (*dynamodb.BatchGetItemOutput, error) {
+		return s.Items.BatchGetItem(context.WithoutCancel(ctx), in)
+	})
 }
 
 // moving is how many fleets are tried whose table moves.

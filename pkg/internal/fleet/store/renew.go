@@ -29,14 +29,13 @@ func (s *Store) Renew(items awsdb.Items, generation uint64, lost func(schema.Key
 	if s.closed {
 		return
 	}
-	next, err := engine.New(s.cfg.engine(s.guard.For(items), s.NamespaceID))
+	next, err := engine.New(s.cfg.engine(s.guard.For(items), s.NamespaceID, &s.before))
 	if err != nil { // the same configuration was good at the start
 		s.log().Error("the store cannot go on with its server", slog.Any("error", err))
 		return
 	}
 	s.log().Warn("the server of the store has another history: it may have lost what was written last")
 	old := s.engine.Load()
-	next.Follow(old)
 	h := newHealing(s, old.Memories(), s.last, lost)
 	s.last = h
 	s.histories++

@@ -11,6 +11,7 @@ import (
 	"github.com/ratelimit/ratelimit/pkg/internal/fleet/awsdb"
 	"github.com/ratelimit/ratelimit/pkg/internal/fleet/catalog"
 	"github.com/ratelimit/ratelimit/pkg/internal/fleet/engine"
+	"github.com/ratelimit/ratelimit/pkg/internal/fleet/lane"
 	"github.com/ratelimit/ratelimit/pkg/limiter"
 )
 
@@ -21,6 +22,7 @@ type Store struct {
 	cfg         Config
 	guard       *awsdb.Guard
 	engine      atomic.Pointer[engine.Engine] // buckets
+	before      lane.Predecessors             // of the engine
 	healing     atomic.Pointer[healing]       // nil = there is nothing to heal
 	renewing    sync.WaitGroup                // the ends of engines before, and the healing
 	settlements *catalog.Settlements
@@ -60,7 +62,7 @@ func New(items awsdb.Items, cfg Config) (*Store, error) {
 	if cfg.Buckets != nil {
 		of = s.guard.For(cfg.Buckets)
 	}
-	buckets, err := engine.New(cfg.engine(of, namespaceID))
+	buckets, err := engine.New(cfg.engine(of, namespaceID, &s.before))
 	if err != nil {
 		return nil, err
 	}
