@@ -16,9 +16,6 @@ func historyRules() []mutant {
 				name: "leases of the lanes before are freed at once", file: "handover.go", tested: "store", found: "TestAServerThatComesBackOlder",
 			},
 			{
-				name: "messages under way have their replies, which say whether what is owed was written", file: "handover.go", tested: "store", found: "TestAWriteUnderWayWhileThePlacesChange",
-			},
-			{
 				name: "the next lanes take nothing for a call that was denied", file: "ends.go", found: "TestOwedRequestsOfTheLanesBefore",
 				without: "if r.Request == nil {",
 			},
@@ -38,6 +35,10 @@ func historyRules() []mutant {
 			},
 		}),
 		in("store", []mutant{
+			{
+				name: "a call in doubt is not made again", file: "store.go", found: "TestAChargeInDoubtIsNotMadeAgain",
+				without: "false {",
+			},
 			{
 				name: "what an engine loses at its end is counted", file: "renew.go", found: "TestAWriteUnderWayWhileThePlacesChange",
 			},

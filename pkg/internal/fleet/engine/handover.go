@@ -15,5 +15,6 @@ func (e *Engine) HandOver(to *Engine) {
 	e.closed = true
 	e.mu.Unlock()
 	e.lanes.HandOver(to.lanes)
-	e.calls.Wait()
+	e.calls.Wait() // no call is served from a lease that was freed
+	e.lanes.Leave()
 }

@@ -198,7 +198,7 @@ const (
 // one whose outcome is unknown, which must not be sent again. It also does so when the
 // request has waited for long enough, or too many wait.
 func (l *closer) postpone(r *Request, err error, now time.Time) bool {
-	if errors.Is(err, limiter.ErrUncertain) || !errors.Is(err, limiter.ErrUnavailable) || l.host.ending.Load() {
+	if errors.Is(err, limiter.ErrUncertain) || !errors.Is(err, limiter.ErrUnavailable) || l.host.stopped.Err() != nil {
 		return false
 	}
 	if r.patient.IsZero() {

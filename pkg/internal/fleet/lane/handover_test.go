@@ -78,7 +78,7 @@ func TestOwedRequestsOfTheLanesBefore(t *testing.T) {
 			got := int64(0)
 			heir := func(r *Request) { got += r.Spends[0].Cost }
 			s.heir.Store(&heir)
-			s.ending.Store(true)
+			s.stop()
 			l.closer.happen(r, tt.happens)
 			l.closer.failed([]*Request{r}, tt.err, *s.now)
 			if got != tt.want*limiter.Milli {

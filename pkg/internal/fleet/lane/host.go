@@ -29,7 +29,6 @@ type host struct {
 	halted   atomic.Bool                    // the clock cannot be trusted
 	began    time.Time                      // of the monotonic clock of leases
 	closing  atomic.Bool                    // nothing is leased any more
-	ending   atomic.Bool                    // no message begins, and none is sent again
 	heir     atomic.Pointer[func(*Request)] // gets owed requests as the lanes stop; nil = they are lost
 
 	work    tally // messages, and requests that are owed

@@ -39,23 +39,17 @@ func (s *Lanes) Settle() { s.work.wait() }
 // count, are lost, and counted as such.
 func (s *Lanes) Stop() {
 	s.stop()
-	s.refuse()
+	for _, l := range s.all() {
+		l.mu.Lock()
+		l.closer.stop(s.cfg.Now())
+		s.unlock(l)
+	}
 	s.work.wait()
 	s.timers.wait()
 	for _, l := range s.all() {
 		l.mu.Lock()
 		l.usages.drop()
 		l.mu.Unlock()
-	}
-}
-
-// refuse ends all requests that wait, and lets no other message begin.
-func (s *Lanes) refuse() {
-	s.ending.Store(true)
-	for _, l := range s.all() {
-		l.mu.Lock()
-		l.closer.stop(s.cfg.Now())
-		s.unlock(l)
 	}
 }
 

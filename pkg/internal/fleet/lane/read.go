@@ -47,5 +47,5 @@ const readTries = 12
 
 // rereads reports whether a read that failed is sent again.
 func (l *sender) rereads(c *copies, err error, now time.Time) bool {
-	return awsdb.Passes(err) && now.Before(c.until) && c.tries < readTries && !l.host.ending.Load()
+	return awsdb.Passes(err) && now.Before(c.until) && c.tries < readTries && l.host.stopped.Err() == nil
 }

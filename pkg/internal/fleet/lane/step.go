@@ -13,7 +13,7 @@ import (
 func (l *Lane) step(now time.Time, turn bool) (m message, left *departure) {
 	l.running = !turn
 	l.consult()
-	if l.host.ending.Load() { // no time wakes the lane any more
+	if l.host.stopped.Err() != nil { // no time wakes the lane any more
 		l.closer.stop(now)
 		return nil, nil
 	}

@@ -42,7 +42,7 @@ func (l *item) loseUsageOf(r *Request, err error) {
 	switch {
 	case errors.Is(err, limiter.ErrUncertain):
 		l.loseUsage(&lost.Reply, causeReply, consumed+given)
-	case l.host.ending.Load():
+	case l.host.stopped.Err() != nil:
 		l.loseUsage(&lost.Stop, causeStop, consumed)
 	default:
 		l.loseUsage(&lost.Outage, causeOutage, consumed+given)

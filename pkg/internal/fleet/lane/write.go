@@ -134,7 +134,7 @@ func (m *write) unanswered(err error, now time.Time) (again bool) {
 	if outage {
 		l.closer.refuse(err, now) // only those that the write is for wait for its outcome
 	}
-	if !l.host.ending.Load() && (lost || outage || awsdb.Retryable(err)) {
+	if l.host.stopped.Err() == nil && (lost || outage || awsdb.Retryable(err)) {
 		if !m.wanted() || !now.Before(m.until) {
 			m.outcome, m.tries, m.until = sought, 0, now.Add(l.host.cfg.Budget)
 		}

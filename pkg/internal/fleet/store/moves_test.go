@@ -53,6 +53,8 @@ func (p *place) set(moving bool) {
 // left returns the tokens of the bucket now, in millitokens.
 func (p *place) left(t *testing.T) int64 {
 	t.Helper()
+	p.mu.Lock()
+	defer p.mu.Unlock()
 	out, err := p.items.GetItem(t.Context(), &dynamodb.GetItemInput{TableName: aws.String("limits"), Key: p.bucket.Attributes()})
 	if err != nil {
 		t.Fatal(err)
@@ -327,56 +329,89 @@ func (r *process) ask(ctx context.Context, limits *limiter.Limits, within time.D
 	}
 }
 
-// A late admission whose write is under way when another place moves, and is refused, is booked by the next engine. What an
-// engine loses at its end is counted.
+// calm returns a process whose table is there, and what calls it with one op: a change of some tokens.
+func calm(t *testing.T) (p *place, r *process, call func(within time.Duration, change func(*limiter.Spend)) (admitted, late bool, err error)) {
+	t.Helper()
+	p = &place{items: scripttest.Items(awsdb.ItemsOf(newServer(t).DB, "limits"), "limits"), history: 1}
+	r = p.join(t, rand.New(rand.NewPCG(1, 1)), false) // #nosec G404 -- a test
+	limits, err := limiter.NewLimits(limiter.PerDay("l", capacity))
+	if err != nil {
+		t.Fatal(err)
+	}
+	call = func(within time.Duration, change func(*limiter.Spend)) (admitted, late bool, err error) {
+		ctx, cancel := context.WithTimeout(t.Context(), within)
+		defer cancel()
+		ops := takeOf("hot", limits, 0)
+		change(&ops[0].Spends[0])
+		admitted, err = r.Take(ctx, time.Now(), ops)
+		return admitted, ops[0].Late, err
+	}
+	if admitted, _, err := call(time.Second, taking(1)); !admitted || err != nil {
+		t.Fatal(admitted, err)
+	}
+	time.Sleep(time.Second)
+	return p, r, call
+}
+
+// taking is a take of some tokens.
+func taking(n int64) func(*limiter.Spend) {
+	return func(sp *limiter.Spend) { sp.Take = n * limiter.Milli }
+}
+
+// closes closes a process, and waits for messages whose callers have left.
+func (r *process) closes(t *testing.T) {
+	t.Helper()
+	if err := r.Close(t.Context()); err != nil {
+		t.Error(err)
+	}
+	time.Sleep(time.Hour)
+}
+
+// A late admission whose write has no reply when another place moves is booked by the next engine. What an engine
+// loses at its end is counted.
 func TestAWriteUnderWayWhileThePlacesChange(t *testing.T) {
-	for name, waits := range map[string]time.Duration{"it is refused in time": 20 * time.Millisecond, "its reply is lost": time.Minute} {
-		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				p := &place{items: scripttest.Items(awsdb.ItemsOf(newServer(t).DB, "limits"), "limits"), history: 1}
-				r := p.join(t, rand.New(rand.NewPCG(1, 1)), false) // #nosec G404 -- a test
-				limits, err := limiter.NewLimits(limiter.PerDay("l", capacity))
-				if err != nil {
-					t.Fatal(err)
-				}
-				take := func(within time.Duration, tokens int64) (admitted, late bool) {
-					ctx, cancel := context.WithTimeout(t.Context(), within)
-					defer cancel()
-					ops := takeOf("hot", limits, tokens)
-					admitted, err := r.Take(ctx, time.Now(), ops)
-					if err != nil {
-						t.Fatal(err)
-					}
-					return admitted, ops[0].Late
-				}
-				take(time.Second, 1)
-				time.Sleep(time.Second)
-				p.set(true)
-				r.hold(waits)
-				if admitted, late := take(10*time.Millisecond, 20); !admitted || !late {
-					t.Fatalf("admitted %v, late %v; want both", admitted, late)
-				}
-				r.hold(0)
-				r.elsewhere()
-				time.Sleep(200 * time.Millisecond)
-				p.mu.Lock()
-				p.moving = false // as it was
-				p.mu.Unlock()
-				time.Sleep(2 * time.Second)
-				if admitted, _ := take(time.Second, capacity-20); admitted {
-					t.Error("tokens of a late admission are there again")
-				}
-				if admitted, _ := take(time.Second, capacity-21); !admitted {
-					t.Error("a late admission is booked twice")
-				}
-				if got, want := r.Stats().LostUnknown > 0, waits > time.Second; got != want {
-					t.Errorf("tokens in doubt are counted: %v, want %v", got, want)
-				}
-				if err := r.Close(t.Context()); err != nil {
-					t.Error(err)
-				}
-				time.Sleep(time.Hour) // messages whose callers have left
-			})
+	synctest.Test(t, func(t *testing.T) {
+		p, r, call := calm(t)
+		p.set(true)
+		r.hold(time.Minute)
+		if admitted, late, err := call(10*time.Millisecond, taking(20)); !admitted || !late || err != nil {
+			t.Fatalf("admitted %v, late %v, %v; want both", admitted, late, err)
+		}
+		r.hold(0)
+		r.elsewhere()
+		time.Sleep(200 * time.Millisecond)
+		p.mu.Lock()
+		p.moving = false // as it was
+		p.mu.Unlock()
+		time.Sleep(2 * time.Second)
+		if admitted, _, _ := call(time.Second, taking(capacity-20)); admitted {
+			t.Error("tokens of a late admission are there again")
+		}
+		if admitted, _, _ := call(time.Second, taking(capacity-21)); !admitted {
+			t.Error("a late admission is booked twice")
+		}
+		if got := r.Stats().LostUnknown; got != 20*limiter.Milli {
+			t.Errorf("%d millitokens are counted as in doubt, want 20 tokens", got)
+		}
+		r.closes(t)
+	})
+}
+
+// A charge that may have been booked is not made again by the next engine.
+func TestAChargeInDoubtIsNotMadeAgain(t *testing.T) {
+	for after := 90; after < 140; after += 2 {
+		synctest.Test(t, func(t *testing.T) {
+			p, r, call := calm(t)
+			had := p.left(t)
+			r.hold(150 * time.Millisecond) // longer than an attempt
+			time.AfterFunc(50*time.Millisecond, func() { r.hold(0) })
+			time.AfterFunc(time.Duration(after)*time.Millisecond, r.elsewhere)
+			_, _, err := call(time.Second, func(sp *limiter.Spend) { sp.Charge = 20 * limiter.Milli })
+			time.Sleep(2 * time.Second)
+			if got := had - p.left(t); got > 20*limiter.Milli {
+				t.Errorf("another place moves after %d ms: %d millitokens are charged, want 20 tokens; %v", after, got, err)
+			}
+			r.closes(t)
 		})
 	}
 }

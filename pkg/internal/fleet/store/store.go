@@ -106,7 +106,8 @@ func (s *Store) Take(ctx context.Context, now time.Time, ops []limiter.Op) (bool
 			}
 		}
 		admitted, err := e.Take(ctx, now, ops)
-		if err == nil || s.engine.Load() == e || ctx.Err() != nil || !errors.Is(err, limiter.ErrUnavailable) && !errors.Is(err, limiter.ErrClosed) {
+		if err == nil || s.engine.Load() == e || ctx.Err() != nil || !errors.Is(err, limiter.ErrUnavailable) && !errors.Is(err, limiter.ErrClosed) ||
+			errors.Is(err, limiter.ErrUncertain) { // rule: a call in doubt is not made again
 			return admitted, err
 		} // nothing is applied, and another engine is there
 	}
