@@ -158,6 +158,11 @@ func (c *Cluster) Move(slot int, to *Server, first string) {
 	for _, s := range []*Server{to, from} {
 		s.Must("CLUSTER", "SETSLOT", text, "NODE", target)
 	}
+	for _, s := range c.Servers { // one that hears of it late could tell the new owner that it is none
+		if s != to && s != from {
+			_, _ = s.Do("CLUSTER", "SETSLOT", text, "NODE", target) // replicas refuse
+		}
+	}
 	c.await(fmt.Sprintf("slot %d at %s", slot, to.Address), func() bool { return c.primary(slot) == to })
 }
 
