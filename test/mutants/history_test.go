@@ -37,7 +37,7 @@ func historyRules() []mutant {
 		in("store", []mutant{
 			{
 				name: "a call in doubt is not made again", file: "store.go", found: "TestAChargeInDoubtIsNotMadeAgain",
-				without: "false {",
+				without: "return ended",
 			},
 			{
 				name: "what an engine loses at its end is counted", file: "renew.go", found: "TestAWriteUnderWayWhileThePlacesChange",

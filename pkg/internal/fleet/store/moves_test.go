@@ -34,6 +34,12 @@ type place struct {
 	bucket  schema.Key // of the last write
 }
 
+// newPlace returns the place of an empty table.
+func newPlace(t *testing.T) *place {
+	t.Helper()
+	return &place{items: scripttest.Items(awsdb.ItemsOf(newServer(t).DB, "limits"), "limits"), history: 1}
+}
+
 // move has the place answer nothing for a time, and come back under another history.
 func (p *place) move(takes time.Duration) {
 	p.set(true)
@@ -257,7 +263,7 @@ func TestATableThatMoves(t *testing.T) {
 
 func tableMoves(t *testing.T, random *rand.Rand) {
 	t.Helper()
-	p := &place{items: scripttest.Items(awsdb.ItemsOf(newServer(t).DB, "limits"), "limits"), history: 1}
+	p := newPlace(t)
 	room, rate := int64(500+random.IntN(2000)), int64(200+random.IntN(1800))
 	limits, err := limiter.NewLimits(limiter.Custom("l", room, rate, time.Second))
 	if err != nil {
@@ -332,7 +338,7 @@ func (r *process) ask(ctx context.Context, limits *limiter.Limits, within time.D
 // calm returns a process whose table is there, and what calls it with one op: a change of some tokens.
 func calm(t *testing.T) (p *place, r *process, call func(within time.Duration, change func(*limiter.Spend)) (admitted, late bool, err error)) {
 	t.Helper()
-	p = &place{items: scripttest.Items(awsdb.ItemsOf(newServer(t).DB, "limits"), "limits"), history: 1}
+	p = newPlace(t)
 	r = p.join(t, rand.New(rand.NewPCG(1, 1)), false) // #nosec G404 -- a test
 	limits, err := limiter.NewLimits(limiter.PerDay("l", capacity))
 	if err != nil {

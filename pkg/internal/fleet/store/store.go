@@ -106,11 +106,16 @@ func (s *Store) Take(ctx context.Context, now time.Time, ops []limiter.Op) (bool
 			}
 		}
 		admitted, err := e.Take(ctx, now, ops)
-		if err == nil || s.engine.Load() == e || ctx.Err() != nil || !errors.Is(err, limiter.ErrUnavailable) && !errors.Is(err, limiter.ErrClosed) ||
-			errors.Is(err, limiter.ErrUncertain) { // rule: a call in doubt is not made again
+		if err == nil || s.engine.Load() == e || ctx.Err() != nil || !unapplied(err) {
 			return admitted, err
-		} // nothing is applied, and another engine is there
+		} // another engine is there
 	}
+}
+
+// unapplied reports whether nothing of a call that failed is applied, and an engine that follows may decide it.
+func unapplied(err error) bool {
+	ended := errors.Is(err, limiter.ErrUnavailable) || errors.Is(err, limiter.ErrClosed)
+	return ended && !errors.Is(err, limiter.ErrUncertain) // rule: a call in doubt is not made again
 }
 
 // Shards returns the indexes of the shards of a bucket, in order, as this process last saw
