@@ -14,7 +14,6 @@ import (
 
 	"github.com/ratelimit/ratelimit/internal/awscmd"
 	"github.com/ratelimit/ratelimit/pkg/aggregator"
-	"github.com/ratelimit/ratelimit/pkg/aggregator/awslambda"
 	"github.com/ratelimit/ratelimit/test/kit/dynamotest"
 	"github.com/ratelimit/ratelimit/test/kit/programtest"
 )
@@ -177,7 +176,7 @@ func TestBudgetsAreReadAgain(t *testing.T) {
 		}
 		now = now.Add(of.after)
 		watch.Begin(t.Context())
-		if told := watch.End(t.Context()); told != (awslambda.Told{ConfigurationFailures: of.failures}) {
+		if told := watch.End(t.Context()); told != (awscmd.ToldEvents{ConfigurationFailures: of.failures}) {
 			t.Errorf("step %d: %+v", step, told)
 		}
 		if text := log.String(); of.says == "" && text != "" || !strings.Contains(text, of.says) || strings.Contains(text, "hush") {

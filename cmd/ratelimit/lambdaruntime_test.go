@@ -15,7 +15,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodbstreams"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodbstreams/types"
 
-	"github.com/ratelimit/ratelimit/pkg/aggregator/awslambda"
+	"github.com/ratelimit/ratelimit/internal/awscmd"
 	"github.com/ratelimit/ratelimit/pkg/dynamo"
 	"github.com/ratelimit/ratelimit/test/kit/dynamotest"
 	"github.com/ratelimit/ratelimit/test/kit/proctest"
@@ -125,7 +125,7 @@ func (l *lambdaRuntime) failures(t *testing.T, shard string, records []json.RawM
 		"Records": records, "shardId": shard, "state": map[string]string{}, "isFinalInvokeForWindow": false,
 		"window": map[string]string{"start": "2026-11-22T10:00:00Z", "end": "2026-11-22T10:15:00Z"},
 	})
-	var response awslambda.Response
+	var response awscmd.LambdaResponse
 	if err := json.Unmarshal([]byte(answer.body), &response); err != nil || answer.failed || response.State == nil {
 		t.Fatalf("%+v, %v", answer, err)
 	}

@@ -7,7 +7,6 @@ import (
 
 	"github.com/ratelimit/ratelimit/internal/command"
 	"github.com/ratelimit/ratelimit/pkg/aggregator"
-	"github.com/ratelimit/ratelimit/pkg/aggregator/s3"
 	"github.com/ratelimit/ratelimit/pkg/limiter"
 )
 
@@ -17,11 +16,11 @@ func (f *aggregateFlags) openArchive(ctx context.Context, log *slog.Logger) (agg
 	if f.archive == "" {
 		return nil, nil
 	}
-	at, err := s3.ParseArchive(f.archive)
+	at, err := parseArchive(f.archive)
 	if err != nil {
 		return nil, command.Misused(err)
 	}
-	archive, err := s3.OpenArchive(ctx, at)
+	archive, err := openArchive(ctx, at)
 	if err != nil {
 		return nil, command.Failed(err)
 	}

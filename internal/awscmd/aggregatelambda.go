@@ -11,7 +11,6 @@ import (
 
 	"github.com/ratelimit/ratelimit/config"
 	"github.com/ratelimit/ratelimit/internal/command"
-	"github.com/ratelimit/ratelimit/pkg/aggregator/awslambda"
 	"github.com/ratelimit/ratelimit/pkg/dynamo"
 	"github.com/ratelimit/ratelimit/pkg/limiter"
 )
@@ -68,7 +67,7 @@ func (f *aggregateFlags) runLambda(ctx context.Context, windows []limiter.UsageW
 	if err != nil {
 		return err
 	}
-	function, err := awslambda.New(awslambda.Config{
+	function, err := NewFunction(FunctionConfig{
 		Stream: stream, Windows: windows, Retention: func(w limiter.UsageWindow) time.Duration { return keep[w] },
 		Splits: stream, Archive: archive, Encode: command.EncodeAuditLine, Budgets: budgets, Reports: stream, ReportID: newReportID(), Logger: log, Metrics: stdout, Table: f.table,
 	})
@@ -80,7 +79,7 @@ func (f *aggregateFlags) runLambda(ctx context.Context, windows []limiter.UsageW
 }
 
 // openBudgets reads the configuration of --lambda for the sake of its budgets; nil = there is none.
-func (f *aggregateFlags) openBudgets(ctx context.Context, stream *dynamo.Stream, log *slog.Logger) (awslambda.Budgets, error) {
+func (f *aggregateFlags) openBudgets(ctx context.Context, stream *dynamo.Stream, log *slog.Logger) (FunctionBudgets, error) {
 	if f.File == "" {
 		return nil, nil
 	}

@@ -11,7 +11,6 @@ import (
 	"github.com/ratelimit/ratelimit/config"
 	"github.com/ratelimit/ratelimit/internal/server"
 	"github.com/ratelimit/ratelimit/pkg/aggregator"
-	"github.com/ratelimit/ratelimit/pkg/aggregator/awslambda"
 	"github.com/ratelimit/ratelimit/pkg/limiter"
 )
 
@@ -50,7 +49,7 @@ type BudgetWatch struct {
 	alerts   *server.Alerts // of this call
 }
 
-var _ awslambda.Budgets = (*BudgetWatch)(nil)
+var _ FunctionBudgets = (*BudgetWatch)(nil)
 
 // OpenBudgetWatch reads the configuration, and fails where it cannot be read.
 func OpenBudgetWatch(ctx context.Context, cfg BudgetWatchConfig) (*BudgetWatch, error) {
@@ -70,7 +69,7 @@ func OpenBudgetWatch(ctx context.Context, cfg BudgetWatchConfig) (*BudgetWatch, 
 	return w, nil
 }
 
-// Begin implements awslambda.Budgets. It reads the configuration where that is due.
+// Begin implements FunctionBudgets. It reads the configuration where that is due.
 func (w *BudgetWatch) Begin(ctx context.Context) aggregator.Snapshots {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -87,14 +86,14 @@ func (w *BudgetWatch) Begin(ctx context.Context) aggregator.Snapshots {
 	return w.thresholds
 }
 
-// End implements awslambda.Budgets. It sends the events of the call.
-func (w *BudgetWatch) End(ctx context.Context) awslambda.Told {
+// End implements FunctionBudgets. It sends the events of the call.
+func (w *BudgetWatch) End(ctx context.Context) ToldEvents {
 	w.mu.Lock()
 	alerts, failures := w.alerts, w.failures
 	w.mu.Unlock()
 	alerts.Flush(ctx)
 	s := alerts.Webhook()
-	return awslambda.Told{
+	return ToldEvents{
 		Events: alerts.Events(), WebhookSent: s.Sent, WebhookFailures: s.Failed, WebhookDropped: s.Dropped, ConfigurationFailures: failures,
 	}
 }

@@ -5,7 +5,6 @@ import (
 	"strings"
 
 	"github.com/ratelimit/ratelimit/config"
-	"github.com/ratelimit/ratelimit/pkg/aggregator/s3"
 )
 
 // BudgetSource is where a configuration is.
@@ -21,11 +20,11 @@ func OpenBudgetSource(ctx context.Context, place string) (BudgetSource, error) {
 	if !strings.HasPrefix(place, "s3:") {
 		return file(place), nil
 	}
-	at, err := s3.ParseObject(place)
+	at, err := parseObject(place)
 	if err != nil {
 		return nil, err
 	}
-	o, err := s3.OpenObject(ctx, at)
+	o, err := openObject(ctx, at)
 	if err != nil {
 		return nil, err
 	}
@@ -34,7 +33,7 @@ func OpenBudgetSource(ctx context.Context, place string) (BudgetSource, error) {
 
 // object is a configuration in S3. Its tag is the ETag.
 type object struct {
-	*s3.Object
+	*s3Object
 
 	name string
 }

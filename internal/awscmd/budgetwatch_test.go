@@ -11,7 +11,6 @@ import (
 
 	"github.com/ratelimit/ratelimit/config"
 	"github.com/ratelimit/ratelimit/pkg/aggregator"
-	"github.com/ratelimit/ratelimit/pkg/aggregator/awslambda"
 	"github.com/ratelimit/ratelimit/pkg/limiter"
 )
 
@@ -55,7 +54,7 @@ func (r budgetReceiver) RoundTrip(req *http.Request) (*http.Response, error) {
 }
 
 // call is one call whose usage passes two thresholds, and that leaves some time at its end.
-func call(t *testing.T, w *BudgetWatch, left time.Duration) awslambda.Told {
+func call(t *testing.T, w *BudgetWatch, left time.Duration) ToldEvents {
 	t.Helper()
 	change := &aggregator.Change{Snapshot: aggregator.Snapshot{Window: limiter.UsageDay, Start: time.Now()}, Used: map[string]int64{"rpm": 9500}}
 	if _, err := w.Begin(t.Context()).Add(t.Context(), change); err != nil {
@@ -71,16 +70,16 @@ func call(t *testing.T, w *BudgetWatch, left time.Duration) awslambda.Told {
 func TestEventsAreSentInTheCall(t *testing.T) {
 	for name, tt := range map[string]struct {
 		receiver budgetReceiver
-		want     awslambda.Told
+		want     ToldEvents
 		least    int64 // failures
 	}{
-		"it accepts": {func(*http.Request) (int, error) { return 204, nil }, awslambda.Told{Events: 2, WebhookSent: 2}, 0},
-		"it refuses": {func(*http.Request) (int, error) { return 400, nil }, awslambda.Told{Events: 2, WebhookDropped: 2}, 2},
-		"it fails":   {func(*http.Request) (int, error) { return 500, nil }, awslambda.Told{Events: 2, WebhookDropped: 2}, 8},
+		"it accepts": {func(*http.Request) (int, error) { return 204, nil }, ToldEvents{Events: 2, WebhookSent: 2}, 0},
+		"it refuses": {func(*http.Request) (int, error) { return 400, nil }, ToldEvents{Events: 2, WebhookDropped: 2}, 2},
+		"it fails":   {func(*http.Request) (int, error) { return 500, nil }, ToldEvents{Events: 2, WebhookDropped: 2}, 8},
 		"it hangs": {func(r *http.Request) (int, error) {
 			<-r.Context().Done()
 			return 0, r.Context().Err()
-		}, awslambda.Told{Events: 2, WebhookDropped: 2}, 6},
+		}, ToldEvents{Events: 2, WebhookDropped: 2}, 6},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {

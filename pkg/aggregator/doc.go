@@ -17,8 +17,8 @@
 //
 // The package does not depend on AWS: [Source], [Snapshots] and [Leases] are the parts of
 // a database that it needs. Package dynamo has those of DynamoDB. Package valkey has a stream of
-// audit events alone, since a server counts usage by itself. Package awslambda has
-// calls of AWS Lambda take the place of a poller, and package s3 is an archive.
+// audit events alone, since a server counts usage by itself. The command aggregate has an archive
+// in S3, and calls of AWS Lambda in place of a poller.
 // Consumption is booked to the time of its decision, if the item has it, else to that of
 // the write.
 //

@@ -13,7 +13,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/ratelimit/ratelimit/pkg/aggregator"
-	"github.com/ratelimit/ratelimit/pkg/aggregator/awslambda"
+	"github.com/ratelimit/ratelimit/internal/awscmd"
 	"github.com/ratelimit/ratelimit/pkg/stack"
 )
 
@@ -120,7 +120,7 @@ func TestAlarmsByDefault(t *testing.T) {
 }
 
 // unread is a stream whose records the function cannot read.
-type unread struct{ awslambda.Stream }
+type unread struct{ awscmd.FunctionStream }
 
 func (unread) Record(*types.Record) aggregator.Record {
 	return aggregator.Record{Sequence: "1", Problem: errors.New("not in the form of an item")}
@@ -131,11 +131,11 @@ func (unread) Shards(context.Context) ([]aggregator.Shard, error) { return nil, 
 // The alarm on uncounted records watches a metric that the function writes, with its dimension.
 func TestAlarmOfTheFunctionsMetric(t *testing.T) {
 	var out strings.Builder
-	f, err := awslambda.New(awslambda.Config{Stream: unread{}, Metrics: &out, Table: "limits"})
+	f, err := awscmd.NewFunction(awscmd.FunctionConfig{Stream: unread{}, Metrics: &out, Table: "limits"})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := f.Handle(t.Context(), awslambda.Event{ShardID: "shard", Records: []json.RawMessage{json.RawMessage(`7`)}}); err != nil {
+	if _, err := f.Handle(t.Context(), awscmd.LambdaEvent{ShardID: "shard", Records: []json.RawMessage{json.RawMessage(`7`)}}); err != nil {
 		t.Fatal(err)
 	}
 	var line map[string]any

@@ -1,4 +1,4 @@
-package awslambda
+package awscmd
 
 import (
 	"cmp"
@@ -11,20 +11,20 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodbstreams/types"
 )
 
-// Event is the payload of a call. Its records are decoded one at a time: one that
+// LambdaEvent is the payload of a call. Its records are decoded one at a time: one that
 // is malformed spoils no other.
-type Event struct {
+type LambdaEvent struct {
 	Records []json.RawMessage `json:"Records"`
 	ShardID string            `json:"shardId"`
 }
 
-// Response is the answer to a call.
-type Response = events.DynamoDBTimeWindowEventResponse
+// LambdaResponse is the answer to a call.
+type LambdaResponse = events.DynamoDBTimeWindowEventResponse
 
 // respond reports the first failure; "" = there is none. Lambda treats an answer without
 // a state as a failed call.
-func respond(failed string) Response {
-	r := Response{BatchItemFailures: []events.DynamoDBBatchItemFailure{}}
+func respond(failed string) LambdaResponse {
+	r := LambdaResponse{BatchItemFailures: []events.DynamoDBBatchItemFailure{}}
 	r.State = map[string]string{}
 	if failed != "" {
 		r.BatchItemFailures = append(r.BatchItemFailures, events.DynamoDBBatchItemFailure{ItemIdentifier: failed})
@@ -36,14 +36,14 @@ func respond(failed string) Response {
 // record: that may be a secret.
 var errUnread = errors.New("the record is not in the form of an event of DynamoDB")
 
-// decode reads a record in the form of Lambda into that of the stream. With an error, the record
+// decodeRecord reads a record in the form of Lambda into that of the stream. With an error, the record
 // has the sequence number and the keys as far as they are there.
-func decode(raw json.RawMessage) (*types.Record, error) {
+func decodeRecord(raw json.RawMessage) (*types.Record, error) {
 	var from events.DynamoDBEventRecord
 	if err := json.Unmarshal(raw, &from); err != nil {
-		return decodeKeys(raw), errUnread
+		return decodeRecordKeys(raw), errUnread
 	}
-	r := bare(from.Change.SequenceNumber, from.Change.Keys)
+	r := bareRecord(from.Change.SequenceNumber, from.Change.Keys)
 	r.EventName = types.OperationType(from.EventName)
 	if at := from.Change.ApproximateCreationDateTime.Time; !at.IsZero() {
 		r.Dynamodb.ApproximateCreationDateTime = &at
@@ -55,8 +55,8 @@ func decode(raw json.RawMessage) (*types.Record, error) {
 	return r, nil
 }
 
-// decodeKeys reads the sequence number and the keys of a record that cannot be read.
-func decodeKeys(raw json.RawMessage) *types.Record {
+// decodeRecordKeys reads the sequence number and the keys of a record that cannot be read.
+func decodeRecordKeys(raw json.RawMessage) *types.Record {
 	var from struct {
 		Change struct {
 			SequenceNumber json.RawMessage `json:"SequenceNumber"`
@@ -69,11 +69,11 @@ func decodeKeys(raw json.RawMessage) *types.Record {
 		_ = json.Unmarshal(from.Change.SequenceNumber, &sequence) // "" where it is none
 		_ = json.Unmarshal(from.Change.Keys, &keys)               // nil where they are none
 	}
-	return bare(sequence, keys)
+	return bareRecord(sequence, keys)
 }
 
-// bare returns a record without images.
-func bare(sequence string, keys map[string]events.DynamoDBAttributeValue) *types.Record {
+// bareRecord returns a record without images.
+func bareRecord(sequence string, keys map[string]events.DynamoDBAttributeValue) *types.Record {
 	return &types.Record{Dynamodb: &types.StreamRecord{SequenceNumber: &sequence, Keys: attributes(keys)}}
 }
 

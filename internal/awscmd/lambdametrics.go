@@ -1,4 +1,4 @@
-package awslambda
+package awscmd
 
 import (
 	"encoding/json"
@@ -9,8 +9,8 @@ import (
 // metricsNamespace is that of the metrics in CloudWatch.
 const metricsNamespace = "Ratelimit/Aggregator"
 
-// counts are the metrics of a call.
-type counts struct {
+// lambdaCounts are the metrics of a call.
+type lambdaCounts struct {
 	Records         int     `json:"Records"`         // of the stream, those of other items too
 	Snapshots       int     `json:"Snapshots"`       // writes of snapshots
 	RepeatedRecords int     `json:"RepeatedRecords"` // that a snapshot had already, once for each of its windows
@@ -21,46 +21,46 @@ type counts struct {
 	Failures        int     `json:"Failures"`        // writes that failed, for which records are repeated
 	AgeSeconds      float64 `json:"AgeSeconds"`      // of the newest record
 
-	*Told // nil = there are no budgets
+	*ToldEvents // nil = there are no budgets
 }
 
-// line is a line of the log in CloudWatch's embedded metric format.
-type line struct {
-	counts
+// lambdaLine is a line of the log in CloudWatch's embedded metric format.
+type lambdaLine struct {
+	lambdaCounts
 
-	AWS   metadata `json:"_aws"`
-	Table string   `json:"Table"`
+	AWS   lambdaMetadata `json:"_aws"`
+	Table string         `json:"Table"`
 }
 
-// metadata names for CloudWatch the members of a line that are metrics.
-type metadata struct {
-	Timestamp         int64       `json:"Timestamp"` // Unix ms
-	CloudWatchMetrics []directive `json:"CloudWatchMetrics"`
+// lambdaMetadata names for CloudWatch the members of a line that are metrics.
+type lambdaMetadata struct {
+	Timestamp         int64             `json:"Timestamp"` // Unix ms
+	CloudWatchMetrics []lambdaDirective `json:"CloudWatchMetrics"`
 }
 
-type directive struct {
-	Namespace  string     `json:"Namespace"`
-	Dimensions [][]string `json:"Dimensions"`
-	Metrics    []metric   `json:"Metrics"`
+type lambdaDirective struct {
+	Namespace  string         `json:"Namespace"`
+	Dimensions [][]string     `json:"Dimensions"`
+	Metrics    []lambdaMetric `json:"Metrics"`
 }
 
-type metric struct {
+type lambdaMetric struct {
 	Name string `json:"Name"`
 	Unit string `json:"Unit"`
 }
 
 // write writes the metrics of a call at a time as a line of the log.
-func (c counts) write(to io.Writer, table string, at time.Time) {
+func (c lambdaCounts) write(to io.Writer, table string, at time.Time) {
 	names := []string{"Records", "Snapshots", "RepeatedRecords", "MisdatedRecords", "DeadLetters", "ArchivedEvents", "Splits", "Failures"}
-	if c.Told != nil {
+	if c.ToldEvents != nil {
 		names = append(names, "BudgetEvents", "WebhookSent", "WebhookFailures", "WebhookDropped", "ConfigurationFailures")
 	}
-	metrics := make([]metric, 0, 1+len(names))
-	metrics = append(metrics, metric{"AgeSeconds", "Seconds"})
+	metrics := make([]lambdaMetric, 0, 1+len(names))
+	metrics = append(metrics, lambdaMetric{"AgeSeconds", "Seconds"})
 	for _, name := range names {
-		metrics = append(metrics, metric{name, "Count"})
+		metrics = append(metrics, lambdaMetric{name, "Count"})
 	}
-	text, err := json.Marshal(line{c, metadata{at.UnixMilli(), []directive{{metricsNamespace, [][]string{{"Table"}}, metrics}}}, table})
+	text, err := json.Marshal(lambdaLine{c, lambdaMetadata{at.UnixMilli(), []lambdaDirective{{metricsNamespace, [][]string{{"Table"}}, metrics}}}, table})
 	if err != nil {
 		return // numbers and texts can always be written
 	}

@@ -1,4 +1,4 @@
-package s3
+package awscmd
 
 import (
 	"context"
@@ -18,7 +18,7 @@ func isBucketName(name string) bool { return bucketForm.MatchString(name) }
 
 // newClient returns a client with the region, the credentials and the endpoint of the environment. purpose is for
 // the error, which wraps limiter.ErrInvalid.
-func newClient(ctx context.Context, purpose string) (*s3.Client, error) {
+func newS3Client(ctx context.Context, purpose string) (*s3.Client, error) {
 	cfg, err := config.LoadDefaultConfig(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("%w: AWS configuration: %w", limiter.ErrInvalid, err)

@@ -1,4 +1,4 @@
-package awslambda
+package awscmd
 
 import (
 	"context"
@@ -26,10 +26,10 @@ func (d *desk) Report(_ context.Context, p *aggregator.Progress) error {
 
 // An instance reports how old the newest record of a call is, at most once in 15 seconds. Where records are not counted it reports
 // nothing, and a report that fails costs no call.
-func TestReports(t *testing.T) {
-	to, d := newTable(), new(desk)
+func TestLambdaReports(t *testing.T) {
+	to, d := newLambdaTable(), new(desk)
 	now := time.Unix(1_700_000_003, 0)
-	f, err := New(Config{Stream: to, Windows: []limiter.UsageWindow{limiter.UsageHour}, Reports: d, ReportID: "one", Now: func() time.Time { return now }})
+	f, err := NewFunction(FunctionConfig{Stream: to, Windows: []limiter.UsageWindow{limiter.UsageHour}, Reports: d, ReportID: "one", Now: func() time.Time { return now }})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -37,7 +37,7 @@ func TestReports(t *testing.T) {
 	call := func(want int) {
 		t.Helper()
 		number++
-		answer, err := f.Handle(t.Context(), Event{ShardID: shard, Records: []json.RawMessage{raw(number, "ada", "1")}})
+		answer, err := f.Handle(t.Context(), LambdaEvent{ShardID: shard, Records: []json.RawMessage{rawRecord(number, "ada", "1")}})
 		if err != nil || len(answer.BatchItemFailures) != want {
 			t.Errorf("call %d: %+v, %v", number, answer, err)
 		}
@@ -63,10 +63,10 @@ func TestReports(t *testing.T) {
 	if diff := cmp.Diff(both, d.all); diff != "" {
 		t.Errorf("after 15 s (-want +got)\n%s", diff)
 	}
-	if _, err := f.Handle(t.Context(), Event{}); err != nil || len(d.all) != 2 {
+	if _, err := f.Handle(t.Context(), LambdaEvent{}); err != nil || len(d.all) != 2 {
 		t.Errorf("the end of a window: %v, %d reports", err, len(d.all))
 	}
-	if _, err := New(Config{Stream: to, Reports: d}); !errors.Is(err, limiter.ErrInvalid) {
+	if _, err := NewFunction(FunctionConfig{Stream: to, Reports: d}); !errors.Is(err, limiter.ErrInvalid) {
 		t.Errorf("without an id: %v", err)
 	}
 }

@@ -1,4 +1,4 @@
-package s3
+package awscmd
 
 import (
 	"bytes"
@@ -18,55 +18,55 @@ import (
 )
 
 // callTimeout bounds each call, with its retries.
-const callTimeout = 20 * time.Second
+const objectTimeout = 20 * time.Second
 
 // maxPrefix bounds the beginning of the names of objects, in bytes. S3 allows names of 1,024.
-const maxPrefix = 512
+const maxObjectPrefix = 512
 
-// ArchivePlace is where an archive is.
-type ArchivePlace struct {
+// archivePlace is where an archive is.
+type archivePlace struct {
 	Bucket string
 	Prefix string // of the names of objects: "", or a text that ends with '/'
 }
 
-// ParseArchive reads a place such as s3://bucket/prefix. Its error wraps limiter.ErrInvalid.
-func ParseArchive(url string) (ArchivePlace, error) {
+// parseArchive reads a place such as s3://bucket/prefix. Its error wraps limiter.ErrInvalid.
+func parseArchive(url string) (archivePlace, error) {
 	rest, ok := strings.CutPrefix(url, "s3://")
 	bucket, prefix, _ := strings.Cut(rest, "/")
 	prefix = strings.Trim(prefix, "/")
-	if !ok || !isBucketName(bucket) || len(prefix) > maxPrefix || strings.ContainsAny(prefix, "?#\\") {
-		return ArchivePlace{}, fmt.Errorf("%w: %.200q is no place of an archive; it must be like s3://bucket or s3://bucket/audit", limiter.ErrInvalid, url)
+	if !ok || !isBucketName(bucket) || len(prefix) > maxObjectPrefix || strings.ContainsAny(prefix, "?#\\") {
+		return archivePlace{}, fmt.Errorf("%w: %.200q is no place of an archive; it must be like s3://bucket or s3://bucket/audit", limiter.ErrInvalid, url)
 	}
 	if prefix != "" {
 		prefix += "/"
 	}
-	return ArchivePlace{bucket, prefix}, nil
+	return archivePlace{bucket, prefix}, nil
 }
 
 // String returns the place in the form that ParseArchive reads.
-func (p ArchivePlace) String() string { return "s3://" + p.Bucket + "/" + p.Prefix }
+func (p archivePlace) String() string { return "s3://" + p.Bucket + "/" + p.Prefix }
 
-// Archive is an archive in S3. It is safe for concurrent use.
-type Archive struct {
+// s3Archive is an archive in S3. It is safe for concurrent use.
+type s3Archive struct {
 	client *s3.Client
-	at     ArchivePlace
+	at     archivePlace
 }
 
-var _ aggregator.Archive = (*Archive)(nil)
+var _ aggregator.Archive = (*s3Archive)(nil)
 
-// OpenArchive returns the archive at a place. It makes no call. Its errors wrap limiter.ErrInvalid.
-func OpenArchive(ctx context.Context, at ArchivePlace) (*Archive, error) {
-	client, err := newClient(ctx, "the archive")
+// openArchive returns the archive at a place. It makes no call. Its errors wrap limiter.ErrInvalid.
+func openArchive(ctx context.Context, at archivePlace) (*s3Archive, error) {
+	client, err := newS3Client(ctx, "the archive")
 	if err != nil {
 		return nil, err
 	}
-	return &Archive{client, at}, nil
+	return &s3Archive{client, at}, nil
 }
 
 // Check asks for the bucket. It fails with limiter.ErrInvalid where there is none, and with
 // limiter.ErrUnavailable where S3 does not say so. A caller that may only write gets no error.
-func (a *Archive) Check(ctx context.Context) error {
-	ctx, stop := context.WithTimeout(ctx, callTimeout)
+func (a *s3Archive) Check(ctx context.Context) error {
+	ctx, stop := context.WithTimeout(ctx, objectTimeout)
 	defer stop()
 	_, err := a.client.HeadBucket(ctx, &s3.HeadBucketInput{Bucket: &a.at.Bucket})
 	if err == nil {
@@ -83,8 +83,8 @@ func (a *Archive) Check(ctx context.Context) error {
 }
 
 // Put implements aggregator.Archive.
-func (a *Archive) Put(ctx context.Context, name string, object []byte) error {
-	ctx, stop := context.WithTimeout(ctx, callTimeout)
+func (a *s3Archive) Put(ctx context.Context, name string, object []byte) error {
+	ctx, stop := context.WithTimeout(ctx, objectTimeout)
 	defer stop()
 	name = a.at.Prefix + name
 	_, err := a.client.PutObject(ctx, &s3.PutObjectInput{

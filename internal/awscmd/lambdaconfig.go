@@ -1,4 +1,4 @@
-package awslambda
+package awscmd
 
 import (
 	"cmp"
@@ -14,11 +14,11 @@ import (
 	"github.com/ratelimit/ratelimit/pkg/limiter"
 )
 
-// DefaultMargin is how long before the end of its time a call stops to write.
-const DefaultMargin = time.Second
+// DefaultFunctionMargin is how long before the end of its time a call stops to write.
+const DefaultFunctionMargin = time.Second
 
-// Stream is the stream of a table, and the usage in the table; *dynamo.Stream is one.
-type Stream interface {
+// FunctionStream is the stream of a table, and the usage in the table; *dynamo.Stream is one.
+type FunctionStream interface {
 	aggregator.Snapshots
 	// Record reads a record. One that cannot be read has a problem.
 	Record(*types.Record) aggregator.Record
@@ -26,18 +26,18 @@ type Stream interface {
 	Shards(context.Context) ([]aggregator.Shard, error)
 }
 
-// Config configures a function. Stream must be set.
-type Config struct {
-	Stream    Stream
+// FunctionConfig configures a function. Stream must be set.
+type FunctionConfig struct {
+	Stream    FunctionStream
 	Windows   []limiter.UsageWindow                     // nil = all
 	Retention func(limiter.UsageWindow) time.Duration   // how long a snapshot is kept after its window, aggregator.MinRetention or more, 0 = for good; nil = as the window says
 	Splits    aggregator.Splits                         // finishes splits of buckets; nil = their replicas alone do
 	Archive   aggregator.Archive                        // of audit events that expire; nil = none
 	Encode    func(*aggregator.Expired) ([]byte, error) // writes an event of the archive as a line; needed with Archive
-	Budgets   Budgets                                   // are compared with usage; nil = none
+	Budgets   FunctionBudgets                           // are compared with usage; nil = none
 	Reports   aggregator.Reports                        // are told how far the function is, by each of its instances; nil = none
 	ReportID  string                                    // of this instance in Reports: another one never has it; needed with Reports
-	Margin    time.Duration                             // how long before the end of its time a call stops to write; 0 = DefaultMargin
+	Margin    time.Duration                             // how long before the end of its time a call stops to write; 0 = DefaultFunctionMargin
 	Logger    *slog.Logger                              // nil = none
 	Metrics   io.Writer                                 // a line for each call, in CloudWatch's embedded metric format; nil = none
 	Table     string                                    // whose records are taken, and dimension of the metrics; "" = those of any
@@ -45,7 +45,7 @@ type Config struct {
 }
 
 // complete fills in the defaults.
-func (cfg *Config) complete() error {
+func (cfg *FunctionConfig) complete() error {
 	if cfg.Stream == nil {
 		return fmt.Errorf("%w: an aggregator needs a stream", limiter.ErrInvalid)
 	}
@@ -70,6 +70,6 @@ func (cfg *Config) complete() error {
 	if cfg.Now == nil {
 		cfg.Now = time.Now
 	}
-	cfg.Margin = cmp.Or(max(cfg.Margin, 0), DefaultMargin)
+	cfg.Margin = cmp.Or(max(cfg.Margin, 0), DefaultFunctionMargin)
 	return nil
 }

@@ -1,11 +1,10 @@
-package s3_test
+package awscmd
 
 import (
 	"errors"
 	"strings"
 	"testing"
 
-	"github.com/ratelimit/ratelimit/pkg/aggregator/s3"
 	"github.com/ratelimit/ratelimit/pkg/limiter"
 )
 
@@ -16,11 +15,11 @@ func TestParseArchive(t *testing.T) {
 		"s3://audit-events/a/b":       "s3://audit-events/a/b/",
 		"s3://audit.events.example/a": "s3://audit.events.example/a/",
 	} {
-		p, err := s3.ParseArchive(url)
+		p, err := parseArchive(url)
 		if err != nil || p.String() != want {
 			t.Errorf("%s: %v, %v", url, p, err)
 		}
-		if again, err := s3.ParseArchive(p.String()); err != nil || again != p {
+		if again, err := parseArchive(p.String()); err != nil || again != p {
 			t.Errorf("%s again: %v, %v", p, again, err)
 		}
 	}
@@ -28,7 +27,7 @@ func TestParseArchive(t *testing.T) {
 		"", "audit-events", "s3:/audit-events", "s3://", "s3:///a", "s3://ab", "s3://Audit", "s3://audit_events", "s3://-audit", "https://audit-events",
 		"s3://audit-events/a?b", "s3://audit-events/" + strings.Repeat("a", 513),
 	} {
-		if p, err := s3.ParseArchive(url); !errors.Is(err, limiter.ErrInvalid) {
+		if p, err := parseArchive(url); !errors.Is(err, limiter.ErrInvalid) {
 			t.Errorf("%.40q: %v, %v", url, p, err)
 		}
 	}
@@ -39,7 +38,7 @@ func TestOpenNeedsARegion(t *testing.T) {
 		t.Setenv(name, "")
 	}
 	t.Setenv("AWS_CONFIG_FILE", t.TempDir()+"/none")
-	if _, err := s3.OpenArchive(t.Context(), s3.ArchivePlace{Bucket: "audit-events"}); !errors.Is(err, limiter.ErrInvalid) || !strings.Contains(err.Error(), "AWS_REGION") {
+	if _, err := openArchive(t.Context(), archivePlace{Bucket: "audit-events"}); !errors.Is(err, limiter.ErrInvalid) || !strings.Contains(err.Error(), "AWS_REGION") {
 		t.Errorf("got %v", err)
 	}
 }
@@ -47,11 +46,11 @@ func TestOpenNeedsARegion(t *testing.T) {
 func FuzzParseArchive(f *testing.F) {
 	f.Add("s3://audit-events/a")
 	f.Fuzz(func(t *testing.T, url string) {
-		p, err := s3.ParseArchive(url)
+		p, err := parseArchive(url)
 		if err != nil {
 			return
 		}
-		if again, err := s3.ParseArchive(p.String()); err != nil || again != p {
+		if again, err := parseArchive(p.String()); err != nil || again != p {
 			t.Errorf("%q is %q, and that %q, %v", url, p, again, err)
 		}
 	})

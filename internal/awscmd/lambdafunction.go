@@ -1,4 +1,4 @@
-package awslambda
+package awscmd
 
 import (
 	"context"
@@ -18,15 +18,15 @@ const mostTell = time.Second
 
 // Function aggregates the records of its calls. Lambda makes one call at a time.
 type Function struct {
-	cfg Config
+	cfg FunctionConfig
 
 	mu     sync.Mutex
 	listed time.Time // when the shards of the stream were listed; zero = never
 	told   time.Time // when the last report was written; zero = never
 }
 
-// New returns a function. Its error wraps limiter.ErrInvalid.
-func New(cfg Config) (*Function, error) {
+// NewFunction returns a function. Its error wraps limiter.ErrInvalid.
+func NewFunction(cfg FunctionConfig) (*Function, error) {
 	if err := cfg.complete(); err != nil {
 		return nil, err
 	}
@@ -41,15 +41,15 @@ func (f *Function) Run(ctx context.Context) {
 
 // Handle is one call. It returns an error if the records of the event cannot be distinguished:
 // then Lambda should repeat them all.
-func (f *Function) Handle(ctx context.Context, e Event) (Response, error) {
+func (f *Function) Handle(ctx context.Context, e LambdaEvent) (LambdaResponse, error) {
 	if len(e.Records) == 0 {
 		return respond(""), nil // a window ends
 	}
 	if e.ShardID == "" {
-		return Response{}, errNoShard
+		return LambdaResponse{}, errNoShard
 	}
 	if err := checkSource(e.Records[0], f.cfg.Table); err != nil {
-		return Response{}, err
+		return LambdaResponse{}, err
 	}
 	if deadline, ok := ctx.Deadline(); ok {
 		var stop context.CancelFunc
@@ -57,7 +57,7 @@ func (f *Function) Handle(ctx context.Context, e Event) (Response, error) {
 		defer stop()
 	}
 	f.relist(ctx)
-	c := &call{cfg: &f.cfg, to: f.begin(ctx), batch: aggregator.NewBatch(e.ShardID, f.cfg.Windows, f.cfg.Retention)}
+	c := &lambdaCall{cfg: &f.cfg, to: f.begin(ctx), batch: aggregator.NewBatch(e.ShardID, f.cfg.Windows, f.cfg.Retention)}
 	if f.cfg.Archive != nil {
 		c.lines = aggregator.NewLines(e.ShardID, f.cfg.Encode)
 	}
@@ -67,7 +67,7 @@ func (f *Function) Handle(ctx context.Context, e Event) (Response, error) {
 	writing, written := f.writing(ctx)
 	failed := c.flush(writing)
 	written()
-	c.counts.Told = f.end(ctx)
+	c.counts.ToldEvents = f.end(ctx)
 	c.report()
 	if failed == "" {
 		f.tell(ctx, c.newest)
@@ -112,13 +112,13 @@ func (f *Function) begin(ctx context.Context) aggregator.Snapshots {
 	if f.cfg.Budgets == nil {
 		return f.cfg.Stream
 	}
-	ctx, stop := context.WithTimeout(ctx, part(ctx, mostBegin))
+	ctx, stop := context.WithTimeout(ctx, partOfTime(ctx, mostBegin))
 	defer stop()
 	return f.cfg.Budgets.Begin(ctx)
 }
 
 // end sends the events of a call.
-func (f *Function) end(ctx context.Context) *Told {
+func (f *Function) end(ctx context.Context) *ToldEvents {
 	if f.cfg.Budgets == nil {
 		return nil
 	}
@@ -134,5 +134,5 @@ func (f *Function) writing(ctx context.Context) (context.Context, context.Cancel
 	if f.cfg.Budgets == nil || !ok {
 		return context.WithCancel(ctx)
 	}
-	return context.WithDeadline(ctx, deadline.Add(-part(ctx, mostEnd)))
+	return context.WithDeadline(ctx, deadline.Add(-partOfTime(ctx, mostEnd)))
 }

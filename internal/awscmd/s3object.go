@@ -1,4 +1,4 @@
-package s3
+package awscmd
 
 import (
 	"context"
@@ -15,47 +15,47 @@ import (
 	"github.com/ratelimit/ratelimit/pkg/limiter"
 )
 
-// MaxObjectBytes is the greatest size of an object: 16 MiB.
-const MaxObjectBytes = 16 << 20
+// maxObjectBytes is the greatest size of an object: 16 MiB.
+const maxObjectBytes = 16 << 20
 
 // maxKey is the longest key that S3 allows, in bytes.
-const maxKey = 1024
+const maxObjectKey = 1024
 
-// ObjectPlace names an object.
-type ObjectPlace struct{ Bucket, Key string }
+// objectPlace names an object.
+type objectPlace struct{ Bucket, Key string }
 
-// ParseObject reads a place such as s3://bucket/key. Its error wraps limiter.ErrInvalid.
-func ParseObject(url string) (ObjectPlace, error) {
+// parseObject reads a place such as s3://bucket/key. Its error wraps limiter.ErrInvalid.
+func parseObject(url string) (objectPlace, error) {
 	rest, ok := strings.CutPrefix(url, "s3://")
 	bucket, key, _ := strings.Cut(rest, "/")
-	if !ok || !isBucketName(bucket) || key == "" || len(key) > maxKey || strings.HasSuffix(key, "/") || strings.ContainsAny(key, "?#\\") {
-		return ObjectPlace{}, fmt.Errorf("%w: %.200q is no object of S3; it must be like s3://bucket/ratelimit.yaml", limiter.ErrInvalid, url)
+	if !ok || !isBucketName(bucket) || key == "" || len(key) > maxObjectKey || strings.HasSuffix(key, "/") || strings.ContainsAny(key, "?#\\") {
+		return objectPlace{}, fmt.Errorf("%w: %.200q is no object of S3; it must be like s3://bucket/ratelimit.yaml", limiter.ErrInvalid, url)
 	}
-	return ObjectPlace{bucket, key}, nil
+	return objectPlace{bucket, key}, nil
 }
 
 // String returns the place in the form that ParseObject reads.
-func (p ObjectPlace) String() string { return "s3://" + p.Bucket + "/" + p.Key }
+func (p objectPlace) String() string { return "s3://" + p.Bucket + "/" + p.Key }
 
-// Object is an object. It is safe for concurrent use.
-type Object struct {
+// s3Object is an object. It is safe for concurrent use.
+type s3Object struct {
 	client *s3.Client
-	at     ObjectPlace
+	at     objectPlace
 }
 
-// OpenObject returns the object at a place. It makes no call. Its errors wrap limiter.ErrInvalid.
-func OpenObject(ctx context.Context, at ObjectPlace) (*Object, error) {
-	client, err := newClient(ctx, at.String())
+// openObject returns the object at a place. It makes no call. Its errors wrap limiter.ErrInvalid.
+func openObject(ctx context.Context, at objectPlace) (*s3Object, error) {
+	client, err := newS3Client(ctx, at.String())
 	if err != nil {
 		return nil, err
 	}
-	return &Object{client, at}, nil
+	return &s3Object{client, at}, nil
 }
 
 // Get returns the content and the ETag of the object; nil where the object still has the ETag seen. It fails with
-// limiter.ErrInvalid where there is no such object, access is denied or it has more than [MaxObjectBytes], and else
+// limiter.ErrInvalid where there is no such object, access is denied or it has more than [maxObjectBytes], and else
 // with limiter.ErrUnavailable.
-func (o *Object) Get(ctx context.Context, seen string) (content []byte, etag string, err error) {
+func (o *s3Object) Get(ctx context.Context, seen string) (content []byte, etag string, err error) {
 	in := &s3.GetObjectInput{Bucket: &o.at.Bucket, Key: &o.at.Key}
 	if seen != "" {
 		in.IfNoneMatch = &seen
@@ -68,18 +68,18 @@ func (o *Object) Get(ctx context.Context, seen string) (content []byte, etag str
 		return nil, "", o.translate(err)
 	}
 	defer func() { _ = out.Body.Close() }()
-	content, err = io.ReadAll(io.LimitReader(out.Body, MaxObjectBytes+1))
+	content, err = io.ReadAll(io.LimitReader(out.Body, maxObjectBytes+1))
 	if err != nil {
 		return nil, "", o.translate(err)
 	}
-	if len(content) > MaxObjectBytes {
-		return nil, "", fmt.Errorf("%s: %w: the object has more than %d MiB", o.at, limiter.ErrInvalid, MaxObjectBytes>>20)
+	if len(content) > maxObjectBytes {
+		return nil, "", fmt.Errorf("%s: %w: the object has more than %d MiB", o.at, limiter.ErrInvalid, maxObjectBytes>>20)
 	}
 	return content, aws.ToString(out.ETag), nil
 }
 
 // translate names the place and the reason. The answer of S3 is not repeated where its code says enough.
-func (o *Object) translate(err error) error {
+func (o *s3Object) translate(err error) error {
 	if response, answered := errors.AsType[*awshttp.ResponseError](err); answered {
 		switch response.HTTPStatusCode() {
 		case http.StatusNotFound:

@@ -1,4 +1,4 @@
-package awslambda
+package awscmd
 
 import (
 	"encoding/json"
@@ -18,7 +18,7 @@ var sameRecord = cmpopts.IgnoreUnexported(
 	types.AttributeValueMemberNS{}, types.AttributeValueMemberBS{}, types.AttributeValueMemberNULL{},
 )
 
-func TestDecode(t *testing.T) {
+func TestDecodeRecord(t *testing.T) {
 	at := time.Unix(1_700_000_000, 0)
 	key := map[string]types.AttributeValue{"PK": &types.AttributeValueMemberS{Value: "p"}, "SK": &types.AttributeValueMemberS{Value: "s"}}
 	for name, tt := range map[string]struct {
@@ -57,7 +57,7 @@ func TestDecode(t *testing.T) {
 		"no object":  {from: `[]`, want: types.Record{Dynamodb: &types.StreamRecord{SequenceNumber: new("")}}, bad: true},
 		"no content": {from: `{}`, want: types.Record{Dynamodb: &types.StreamRecord{SequenceNumber: new("")}}},
 	} {
-		got, err := decode(json.RawMessage(tt.from))
+		got, err := decodeRecord(json.RawMessage(tt.from))
 		if tt.bad != (err != nil) || tt.bad && !errors.Is(err, errUnread) {
 			t.Errorf("%s: %v", name, err)
 		}
@@ -68,11 +68,11 @@ func TestDecode(t *testing.T) {
 }
 
 // A record of any bytes is read or refused.
-func FuzzDecode(f *testing.F) {
+func FuzzDecodeRecord(f *testing.F) {
 	f.Add([]byte(`{"eventName":"MODIFY","dynamodb":{"ApproximateCreationDateTime":1.7e9,"SequenceNumber":"1","Keys":{"PK":{"S":"p"}},"NewImage":{"l":{"L":[{"NULL":true}]}}}}`))
 	f.Add([]byte(`{"dynamodb":{"Keys":{"PK":{"N":7}}}}`))
 	f.Fuzz(func(t *testing.T, raw []byte) {
-		r, err := decode(raw)
+		r, err := decodeRecord(raw)
 		if r == nil || r.Dynamodb == nil || r.Dynamodb.SequenceNumber == nil {
 			t.Errorf("%q: %+v, %v", raw, r, err)
 		}

@@ -1,4 +1,4 @@
-package awslambda
+package awscmd
 
 import (
 	"context"
@@ -26,9 +26,9 @@ const shard = "shardId-00000001795366485046-77c50797"
 
 var errDown = errors.New("the table is down")
 
-// table is the usage of buckets in memory, and an archive. fault says whether a write fails, and
+// lambdaTable is the usage of buckets in memory, and an archive. fault says whether a write fails, and
 // whether it is applied then.
-type table struct {
+type lambdaTable struct {
 	used      map[aggregator.Bucket]int64
 	positions map[aggregator.Bucket]aggregator.Sequence
 	archive   map[string]bool // ids of events
@@ -37,18 +37,18 @@ type table struct {
 	mu sync.Mutex
 }
 
-func newTable() *table {
-	return &table{
+func newLambdaTable() *lambdaTable {
+	return &lambdaTable{
 		used: map[aggregator.Bucket]int64{}, positions: map[aggregator.Bucket]aggregator.Sequence{}, archive: map[string]bool{},
 		fault: func() (bool, error) { return true, nil },
 	}
 }
 
-func (t *table) Shards(context.Context) ([]aggregator.Shard, error) { return nil, errDown }
+func (t *lambdaTable) Shards(context.Context) ([]aggregator.Shard, error) { return nil, errDown }
 
 // Record reads a record whose partition key is an entity, and whose sort key is the amount that
 // it consumed. One without an amount is an event that expired.
-func (t *table) Record(from *types.Record) aggregator.Record {
+func (t *lambdaTable) Record(from *types.Record) aggregator.Record {
 	text := func(name string) string {
 		v, _ := from.Dynamodb.Keys[name].(*types.AttributeValueMemberS)
 		if v == nil {
@@ -67,7 +67,7 @@ func (t *table) Record(from *types.Record) aggregator.Record {
 	return r
 }
 
-func (t *table) Add(_ context.Context, c *aggregator.Change) (aggregator.Sequence, error) {
+func (t *lambdaTable) Add(_ context.Context, c *aggregator.Change) (aggregator.Sequence, error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	applied, err := t.fault()
@@ -83,7 +83,7 @@ func (t *table) Add(_ context.Context, c *aggregator.Change) (aggregator.Sequenc
 	return "", err
 }
 
-func (t *table) Put(_ context.Context, name string, _ []byte) error {
+func (t *lambdaTable) Put(_ context.Context, name string, _ []byte) error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	applied, err := t.fault()
@@ -94,18 +94,18 @@ func (t *table) Put(_ context.Context, name string, _ []byte) error {
 }
 
 // raw is a record in the form of Lambda.
-func raw(sequence int, entity, amount string) json.RawMessage {
+func rawRecord(sequence int, entity, amount string) json.RawMessage {
 	return json.RawMessage(fmt.Sprintf(`{"eventName":"MODIFY","dynamodb":{"SequenceNumber":"%d","Keys":{"PK":{"S":%q},"SK":{"S":%q}}}}`, sequence, entity, amount))
 }
 
-// store is a stream, its usage and an archive.
-type store interface {
-	Stream
+// lambdaStore is a stream, its usage and an archive.
+type lambdaStore interface {
+	FunctionStream
 	aggregator.Archive
 }
 
-func newFunction(t interface{ Fatalf(string, ...any) }, to store, ids map[string]int, metrics io.Writer) *Function {
-	f, err := New(Config{
+func newFunction(t interface{ Fatalf(string, ...any) }, to lambdaStore, ids map[string]int, metrics io.Writer) *Function {
+	f, err := NewFunction(FunctionConfig{
 		Stream: to, Archive: to, Windows: []limiter.UsageWindow{limiter.UsageHour}, Metrics: metrics, Table: "limits",
 		Encode: func(e *aggregator.Expired) ([]byte, error) {
 			ids[e.Event.ID]++
@@ -122,7 +122,7 @@ func newFunction(t interface{ Fatalf(string, ...any) }, to store, ids map[string
 // of any size. In the end each record counts once, and each event is in the archive.
 func TestCallsAreRepeated(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		to, ids := newTable(), map[string]int{}
+		to, ids := newLambdaTable(), map[string]int{}
 		faults := rapid.SliceOfN(rapid.IntRange(0, 5), 40, 40).Draw(t, "faults")
 		turn := 0
 		to.fault = func() (bool, error) {
@@ -141,11 +141,11 @@ func TestCallsAreRepeated(t *testing.T) {
 			n := rapid.IntRange(-1, 9).Draw(t, "amount")
 			if n < 0 {
 				events++
-				records = append(records, raw(i+1, "audit", "event"))
+				records = append(records, rawRecord(i+1, "audit", "event"))
 				continue
 			}
 			want += int64(n)
-			records = append(records, raw(i+1, "ada", strconv.Itoa(n)))
+			records = append(records, rawRecord(i+1, "ada", strconv.Itoa(n)))
 		}
 		f := newFunction(t, to, ids, nil)
 		for at, calls := 0, 0; at < len(records); calls++ {
@@ -153,7 +153,7 @@ func TestCallsAreRepeated(t *testing.T) {
 				t.Fatalf("no end at record %d", at)
 			}
 			end := min(len(records), at+rapid.IntRange(1, 12).Draw(t, "size"))
-			answer, err := f.Handle(context.Background(), Event{Records: records[at:end], ShardID: shard})
+			answer, err := f.Handle(context.Background(), LambdaEvent{Records: records[at:end], ShardID: shard})
 			if err != nil || answer.State == nil {
 				t.Fatalf("%+v, %v", answer, err)
 			}
@@ -181,9 +181,9 @@ func TestCallsAreRepeated(t *testing.T) {
 // Records that come twice count once, and those out of order count too; after a write that failed
 // the first of all is reported.
 func TestRecordsTwiceAndOutOfOrder(t *testing.T) {
-	to := newTable()
+	to := newLambdaTable()
 	f := newFunction(t, to, map[string]int{}, nil)
-	e := Event{ShardID: shard, Records: []json.RawMessage{raw(9, "ada", "1"), raw(8, "ada", "2"), raw(10, "ada", "4"), raw(8, "ada", "2"), raw(10, "ada", "4")}}
+	e := LambdaEvent{ShardID: shard, Records: []json.RawMessage{rawRecord(9, "ada", "1"), rawRecord(8, "ada", "2"), rawRecord(10, "ada", "4"), rawRecord(8, "ada", "2"), rawRecord(10, "ada", "4")}}
 	down := true
 	to.fault = func() (bool, error) { return !down, map[bool]error{true: errDown}[down] }
 	if answer, err := f.Handle(t.Context(), e); err != nil || len(answer.BatchItemFailures) != 1 || answer.BatchItemFailures[0].ItemIdentifier != "8" {
@@ -195,7 +195,7 @@ func TestRecordsTwiceAndOutOfOrder(t *testing.T) {
 			t.Errorf("%+v, %v", answer, err)
 		}
 	}
-	if answer, err := f.Handle(t.Context(), Event{ShardID: shard, Records: []json.RawMessage{raw(10, "ada", "4"), raw(11, "ada", "8")}}); err != nil || len(answer.BatchItemFailures) != 0 {
+	if answer, err := f.Handle(t.Context(), LambdaEvent{ShardID: shard, Records: []json.RawMessage{rawRecord(10, "ada", "4"), rawRecord(11, "ada", "8")}}); err != nil || len(answer.BatchItemFailures) != 0 {
 		t.Errorf("%+v, %v", answer, err)
 	}
 	if got := to.used[aggregator.Bucket{Namespace: "ns", Entity: "ada", Resource: "r"}]; got != 1+2+4+8 {
@@ -212,10 +212,10 @@ func TestOtherSources(t *testing.T) {
 		`"eventSource":"aws:sqs"`: false,
 		`"eventSource":7`:         true, // in no form, as a letter says
 	} {
-		to := newTable()
+		to := newLambdaTable()
 		f := newFunction(t, to, map[string]int{}, nil)
-		record := json.RawMessage(strings.Replace(string(raw(1, "ada", "1")), "{", "{"+source+",", 1))
-		answer, err := f.Handle(t.Context(), Event{ShardID: shard, Records: []json.RawMessage{record}})
+		record := json.RawMessage(strings.Replace(string(rawRecord(1, "ada", "1")), "{", "{"+source+",", 1))
+		answer, err := f.Handle(t.Context(), LambdaEvent{ShardID: shard, Records: []json.RawMessage{record}})
 		if taken != (err == nil) || !taken && !errors.Is(err, errSource) {
 			t.Errorf("%s: %+v, %v", source, answer, err)
 		}
@@ -229,24 +229,24 @@ func TestOtherSources(t *testing.T) {
 // reported.
 func TestCallsEndInTime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		to := newTable()
+		to := newLambdaTable()
 		f := newFunction(t, to, map[string]int{}, nil)
 		f.cfg.Stream = slowTable{to}
 		ctx, stop := context.WithTimeout(t.Context(), 10*time.Second)
 		defer stop()
 		begun := time.Now()
-		answer, err := f.Handle(ctx, Event{Records: []json.RawMessage{raw(7, "ada", "1"), raw(8, "ada", "1")}, ShardID: shard})
+		answer, err := f.Handle(ctx, LambdaEvent{Records: []json.RawMessage{rawRecord(7, "ada", "1"), rawRecord(8, "ada", "1")}, ShardID: shard})
 		if err != nil || len(answer.BatchItemFailures) != 1 || answer.BatchItemFailures[0].ItemIdentifier != "7" {
 			t.Errorf("%+v, %v", answer, err)
 		}
-		if took := time.Since(begun); took != 10*time.Second-DefaultMargin {
+		if took := time.Since(begun); took != 10*time.Second-DefaultFunctionMargin {
 			t.Errorf("it took %v", took)
 		}
 	})
 }
 
 // slowTable answers no write.
-type slowTable struct{ *table }
+type slowTable struct{ *lambdaTable }
 
 func (slowTable) Add(ctx context.Context, _ *aggregator.Change) (aggregator.Sequence, error) {
 	<-ctx.Done()
@@ -255,9 +255,9 @@ func (slowTable) Add(ctx context.Context, _ *aggregator.Change) (aggregator.Sequ
 
 func TestMetricsOfACall(t *testing.T) {
 	var out strings.Builder
-	f := newFunction(t, newTable(), map[string]int{}, &out)
+	f := newFunction(t, newLambdaTable(), map[string]int{}, &out)
 	f.cfg.Now = func() time.Time { return time.Unix(1_700_000_003, 0) }
-	for _, e := range []Event{{}, {ShardID: shard, Records: []json.RawMessage{raw(1, "ada", "1"), raw(2, "audit", ""), json.RawMessage(`7`)}}} {
+	for _, e := range []LambdaEvent{{}, {ShardID: shard, Records: []json.RawMessage{rawRecord(1, "ada", "1"), rawRecord(2, "audit", ""), json.RawMessage(`7`)}}} {
 		if answer, err := f.Handle(t.Context(), e); err != nil || len(answer.BatchItemFailures) != 0 {
 			t.Errorf("%+v, %v", answer, err)
 		}
@@ -286,8 +286,8 @@ func TestMetricsOfACall(t *testing.T) {
 // A call of records without a time has no age, which would be one of 292 years.
 func TestACallWithoutATimeHasNoAge(t *testing.T) {
 	var out strings.Builder
-	f := newFunction(t, timeless{newTable()}, map[string]int{}, &out)
-	if _, err := f.Handle(t.Context(), Event{ShardID: shard, Records: []json.RawMessage{json.RawMessage(`7`)}}); err != nil {
+	f := newFunction(t, timeless{newLambdaTable()}, map[string]int{}, &out)
+	if _, err := f.Handle(t.Context(), LambdaEvent{ShardID: shard, Records: []json.RawMessage{json.RawMessage(`7`)}}); err != nil {
 		t.Fatal(err)
 	}
 	if !strings.Contains(out.String(), `"AgeSeconds":0,`) {
@@ -296,22 +296,22 @@ func TestACallWithoutATimeHasNoAge(t *testing.T) {
 }
 
 // timeless reads records without their times.
-type timeless struct{ *table }
+type timeless struct{ *lambdaTable }
 
 func (t timeless) Record(from *types.Record) aggregator.Record {
-	r := t.table.Record(from)
+	r := t.lambdaTable.Record(from)
 	r.Time = time.Time{}
 	return r
 }
 
 func TestNewNeeds(t *testing.T) {
-	for name, cfg := range map[string]Config{"a stream": {}, "a form": {Stream: newTable(), Archive: newTable()}} {
-		if _, err := New(cfg); !errors.Is(err, limiter.ErrInvalid) {
+	for name, cfg := range map[string]FunctionConfig{"a stream": {}, "a form": {Stream: newLambdaTable(), Archive: newLambdaTable()}} {
+		if _, err := NewFunction(cfg); !errors.Is(err, limiter.ErrInvalid) {
 			t.Errorf("without %s: %v", name, err)
 		}
 	}
-	f := newFunction(t, newTable(), map[string]int{}, nil)
-	if _, err := f.Handle(t.Context(), Event{Records: []json.RawMessage{raw(1, "ada", "1")}}); !errors.Is(err, errNoShard) {
+	f := newFunction(t, newLambdaTable(), map[string]int{}, nil)
+	if _, err := f.Handle(t.Context(), LambdaEvent{Records: []json.RawMessage{rawRecord(1, "ada", "1")}}); !errors.Is(err, errNoShard) {
 		t.Errorf("without a shard: %v", err)
 	}
 }

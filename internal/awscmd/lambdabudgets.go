@@ -1,4 +1,4 @@
-package awslambda
+package awscmd
 
 import (
 	"context"
@@ -13,16 +13,16 @@ const (
 	mostEnd   = 10 * time.Second
 )
 
-// Budgets are compared with the usage that calls write.
-type Budgets interface {
+// FunctionBudgets are compared with the usage that calls write.
+type FunctionBudgets interface {
 	// Begin begins a call, and returns the snapshots that it writes to.
 	Begin(ctx context.Context) aggregator.Snapshots
 	// End sends the events that the call noted, and drops those that are not sent when ctx is done.
-	End(ctx context.Context) Told
+	End(ctx context.Context) ToldEvents
 }
 
-// Told counts the events of a call.
-type Told struct {
+// ToldEvents counts the events of a call.
+type ToldEvents struct {
 	Events                int64 `json:"BudgetEvents"`
 	WebhookSent           int64 `json:"WebhookSent"`           // events that the receiver has accepted
 	WebhookFailures       int64 `json:"WebhookFailures"`       // calls of the webhook that failed
@@ -30,8 +30,8 @@ type Told struct {
 	ConfigurationFailures int64 `json:"ConfigurationFailures"` // reads of the configuration
 }
 
-// part returns a time, but at most a third of the rest of ctx.
-func part(ctx context.Context, most time.Duration) time.Duration {
+// partOfTime returns a time, but at most a third of the rest of ctx.
+func partOfTime(ctx context.Context, most time.Duration) time.Duration {
 	deadline, ok := ctx.Deadline()
 	if !ok {
 		return most

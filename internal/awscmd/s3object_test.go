@@ -1,4 +1,4 @@
-package s3_test
+package awscmd
 
 import (
 	"errors"
@@ -8,21 +8,20 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/ratelimit/ratelimit/pkg/aggregator/s3"
 	"github.com/ratelimit/ratelimit/pkg/limiter"
 )
 
 func TestParseObject(t *testing.T) {
-	for url, want := range map[string]s3.ObjectPlace{
+	for url, want := range map[string]objectPlace{
 		"s3://fleet/ratelimit.yaml":       {Bucket: "fleet", Key: "ratelimit.yaml"},
 		"s3://fleet.example/a/b=1/c.yaml": {Bucket: "fleet.example", Key: "a/b=1/c.yaml"},
 	} {
-		if p, err := s3.ParseObject(url); err != nil || p != want || p.String() != url {
+		if p, err := parseObject(url); err != nil || p != want || p.String() != url {
 			t.Errorf("%s: %v, %v", url, p, err)
 		}
 	}
 	for _, url := range []string{"", "fleet/a", "s3:/fleet/a", "s3://fleet", "s3://fleet/", "s3://fleet/a/", "s3://Fleet/a", "s3://fleet/a?b", "s3://fleet/" + strings.Repeat("a", 1025)} {
-		if p, err := s3.ParseObject(url); !errors.Is(err, limiter.ErrInvalid) || !strings.Contains(err.Error(), "s3://bucket/ratelimit.yaml") {
+		if p, err := parseObject(url); !errors.Is(err, limiter.ErrInvalid) || !strings.Contains(err.Error(), "s3://bucket/ratelimit.yaml") {
 			t.Errorf("%.40q: %v, %v", url, p, err)
 		}
 	}
@@ -31,11 +30,11 @@ func TestParseObject(t *testing.T) {
 func FuzzParseObject(f *testing.F) {
 	f.Add("s3://fleet/ratelimit.yaml")
 	f.Fuzz(func(t *testing.T, url string) {
-		p, err := s3.ParseObject(url)
+		p, err := parseObject(url)
 		if err != nil {
 			return
 		}
-		if again, err := s3.ParseObject(p.String()); err != nil || again != p {
+		if again, err := parseObject(p.String()); err != nil || again != p {
 			t.Errorf("%q is %q, and that %q, %v", url, p, again, err)
 		}
 	})
@@ -52,7 +51,7 @@ func TestGetRefuses(t *testing.T) {
 	} {
 		t.Setenv(name, value)
 	}
-	o, err := s3.OpenObject(t.Context(), s3.ObjectPlace{Bucket: "fleet", Key: "c.yaml"})
+	o, err := openObject(t.Context(), objectPlace{Bucket: "fleet", Key: "c.yaml"})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,4 +1,4 @@
-package awslambda
+package awscmd
 
 import (
 	"context"
@@ -9,20 +9,20 @@ import (
 	"github.com/ratelimit/ratelimit/pkg/aggregator"
 )
 
-// call is one call of a function.
-type call struct {
-	cfg    *Config
+// lambdaCall is one call of a function.
+type lambdaCall struct {
+	cfg    *FunctionConfig
 	to     aggregator.Snapshots
 	batch  *aggregator.Batch
 	splits aggregator.OpenSplits
 	lines  *aggregator.Lines // nil = there is no archive
 	newest time.Time
-	counts counts
+	counts lambdaCounts
 }
 
 // take adds a record to the batch.
-func (c *call) take(raw json.RawMessage) {
-	from, problem := decode(raw)
+func (c *lambdaCall) take(raw json.RawMessage) {
+	from, problem := decodeRecord(raw)
 	r := c.cfg.Stream.Record(from)
 	if problem != nil {
 		r.Problem = problem
@@ -39,7 +39,7 @@ func (c *call) take(raw json.RawMessage) {
 }
 
 // report writes the metrics of the call.
-func (c *call) report() {
+func (c *lambdaCall) report() {
 	now := c.cfg.Now()
 	if !c.newest.IsZero() { // else no record has a time
 		c.counts.AgeSeconds = max(now.Sub(c.newest), 0).Round(time.Millisecond).Seconds()
@@ -49,7 +49,7 @@ func (c *call) report() {
 
 // flush writes the batch and the archive at once, so that neither takes the time of the other. It returns
 // the first record that is not done; "" = all are.
-func (c *call) flush(ctx context.Context) aggregator.Sequence {
+func (c *lambdaCall) flush(ctx context.Context) aggregator.Sequence {
 	var archived aggregator.Archived
 	var archiveErr error
 	var archiving sync.WaitGroup
@@ -67,7 +67,7 @@ func (c *call) flush(ctx context.Context) aggregator.Sequence {
 }
 
 // count writes the batch, and returns the first record that is not counted; "" = all are.
-func (c *call) count(ctx context.Context) aggregator.Sequence {
+func (c *lambdaCall) count(ctx context.Context) aggregator.Sequence {
 	done, err := c.batch.Flush(ctx, c.to)
 	c.counts.Snapshots, c.counts.RepeatedRecords, c.counts.MisdatedRecords = done.Written, done.Repeated, c.batch.Misdated()
 	if err != nil {
@@ -80,7 +80,7 @@ func (c *call) count(ctx context.Context) aggregator.Sequence {
 
 // finishSplits finishes the splits that no replica has finished. No record waits for it: a replica
 // that uses the bucket finishes them, too.
-func (c *call) finishSplits(ctx context.Context) {
+func (c *lambdaCall) finishSplits(ctx context.Context) {
 	if c.cfg.Splits == nil {
 		return
 	}
@@ -93,7 +93,7 @@ func (c *call) finishSplits(ctx context.Context) {
 }
 
 // archived reports a flush of the archive, and returns the first event that is not there; "" = all are.
-func (c *call) archived(ctx context.Context, done aggregator.Archived, err error) aggregator.Sequence {
+func (c *lambdaCall) archived(ctx context.Context, done aggregator.Archived, err error) aggregator.Sequence {
 	if c.lines == nil {
 		return ""
 	}
@@ -107,7 +107,7 @@ func (c *call) archived(ctx context.Context, done aggregator.Archived, err error
 }
 
 // bury reports records that cannot be counted.
-func (c *call) bury(letters []aggregator.Letter) {
+func (c *lambdaCall) bury(letters []aggregator.Letter) {
 	for i := range letters {
 		c.counts.DeadLetters++
 		letters[i].Log(c.cfg.Logger)
