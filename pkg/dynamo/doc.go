@@ -68,9 +68,13 @@
 //	lane     the requests of one process for one item; when a shard is split
 //	engine   calls over several buckets, and over the shards of one: Take; balances of operators
 //
-// internal/changestream is the stream of the table, for the aggregator.
-//
 // This package puts them together: [Store] is the catalog, the settlements and the engine.
+//
+// # Change stream
+//
+// [Stream] is the stream of the table as package aggregator reads it. Records of other items than
+// buckets are passed on without their content. So the secrets of reservations and the entities of a
+// table get into no log of an aggregator.
 //
 // # Bucket items
 //

@@ -1,4 +1,4 @@
-package changestream
+package dynamo
 
 import (
 	"context"
@@ -20,8 +20,8 @@ import (
 	"github.com/ratelimit/ratelimit/pkg/limiter"
 )
 
-// Client is the part of DynamoDB Streams that is needed; *dynamodbstreams.Client is one.
-type Client interface {
+// StreamsClient is the part of DynamoDB Streams that is needed; *dynamodbstreams.Client is one.
+type StreamsClient interface {
 	DescribeStream(context.Context, *dynamodbstreams.DescribeStreamInput, ...func(*dynamodbstreams.Options)) (*dynamodbstreams.DescribeStreamOutput, error)
 	GetShardIterator(context.Context, *dynamodbstreams.GetShardIteratorInput, ...func(*dynamodbstreams.Options)) (*dynamodbstreams.GetShardIteratorOutput, error)
 	GetRecords(context.Context, *dynamodbstreams.GetRecordsInput, ...func(*dynamodbstreams.Options)) (*dynamodbstreams.GetRecordsOutput, error)
@@ -30,18 +30,25 @@ type Client interface {
 // callTimeout bounds each call.
 const callTimeout = 10 * time.Second
 
-// Stream is the stream of a table, and an aggregator's part of the table. It is safe for concurrent use.
+// NewStreamsClient returns a client of the streams of tables, which retries. It makes no call.
+// Errors wrap limiter.ErrInvalid.
+func NewStreamsClient(ctx context.Context, cfg ClientConfig) (*dynamodbstreams.Client, error) {
+	return awsdb.NewStreamsClient(ctx, cfg)
+}
+
+// Stream is the stream of a table, and the usage snapshots and leases in the table. It is
+// an aggregator.Source, aggregator.Snapshots and aggregator.Leases. It is safe for concurrent use.
 type Stream struct {
 	*budgets.Notes
 	*catalog.Progress
 
 	leases *catalog.StreamLeases
 	items  awsdb.Items
-	stream Client
+	stream StreamsClient
 	table  string
 	now    func() time.Time
 
-	shards shards
+	shards streamShards
 }
 
 var (
@@ -50,45 +57,46 @@ var (
 	_ aggregator.Leases    = (*Stream)(nil)
 )
 
-// Open finds the stream of a table. It fails with limiter.ErrInvalid where the table has none, or
-// one without both images. now is the clock for the ends of leases; nil = time.Now.
-func Open(ctx context.Context, client awsdb.Client, stream Client, table string, now func() time.Time) (*Stream, error) {
+// OpenStream finds the stream of a table. Errors wrap limiter.ErrInvalid where the table has none,
+// or one without both images, and limiter.ErrUnavailable where another try may help. now is the
+// clock by which leases that are not needed any more expire; nil = time.Now.
+func OpenStream(ctx context.Context, client Client, stream StreamsClient, table string, now func() time.Time) (*Stream, error) {
 	if now == nil {
 		now = time.Now
 	}
 	items := awsdb.ItemsOf(client, table)
-	at, err := find(ctx, items, table)
+	at, err := findStream(ctx, items, table)
 	if err != nil {
 		return nil, err
 	}
 	return &Stream{
 		Notes: budgets.NewNotes(items, table, now), Progress: catalog.NewProgress(items, table, now),
 		leases: catalog.NewStreamLeases(items, table, schema.LeaseAge, now),
-		items:  items, stream: stream, table: table, shards: shards{at: at}, now: now,
+		items:  items, stream: stream, table: table, shards: streamShards{at: at}, now: now,
 	}, nil
 }
 
-// find returns the stream that a table has now.
-func find(ctx context.Context, items awsdb.Items, table string) (place, error) {
+// findStream returns the stream that a table has now.
+func findStream(ctx context.Context, items awsdb.Items, table string) (streamPlace, error) {
 	ctx, stop := context.WithTimeout(ctx, callTimeout)
 	defer stop()
 	out, err := items.DescribeTable(ctx, &dynamodb.DescribeTableInput{TableName: &table})
 	if err != nil {
-		return place{}, fmt.Errorf("table %s: %w", table, awsdb.TranslateRead(err))
+		return streamPlace{}, fmt.Errorf("table %s: %w", table, awsdb.TranslateRead(err))
 	}
 	t := out.Table
 	if t.LatestStreamArn == nil || t.LatestStreamLabel == nil || t.StreamSpecification == nil {
-		return place{}, fmt.Errorf("%w: table %s has no stream: ratelimit stack deploy makes one", limiter.ErrInvalid, table)
+		return streamPlace{}, fmt.Errorf("%w: table %s has no stream: ratelimit stack deploy makes one", limiter.ErrInvalid, table)
 	}
 	if view := string(t.StreamSpecification.StreamViewType); view != string(types.StreamViewTypeNewAndOldImages) {
-		return place{}, fmt.Errorf("%w: the stream of table %s has the view %s; it must be %s", limiter.ErrInvalid, table, view, types.StreamViewTypeNewAndOldImages)
+		return streamPlace{}, fmt.Errorf("%w: the stream of table %s has the view %s; it must be %s", limiter.ErrInvalid, table, view, types.StreamViewTypeNewAndOldImages)
 	}
-	return place{*t.LatestStreamArn, *t.LatestStreamLabel}, nil
+	return streamPlace{*t.LatestStreamArn, *t.LatestStreamLabel}, nil
 }
 
 // Follow implements aggregator.Source.
 func (s *Stream) Follow(ctx context.Context) (move func(), err error) {
-	at, err := find(ctx, s.items, s.table)
+	at, err := findStream(ctx, s.items, s.table)
 	if errors.Is(err, limiter.ErrInvalid) {
 		return nil, fmt.Errorf("%w: %w", aggregator.ErrGone, err)
 	}
@@ -108,7 +116,7 @@ func (s *Stream) Shards(ctx context.Context) ([]aggregator.Shard, error) {
 		out, err := s.stream.DescribeStream(ctx, in)
 		stop()
 		if err != nil {
-			return nil, translate("the stream of table "+s.table, err)
+			return nil, translateStream("the stream of table "+s.table, err)
 		}
 		for i := range out.StreamDescription.Shards {
 			sh := &out.StreamDescription.Shards[i]
@@ -124,7 +132,7 @@ func (s *Stream) Shards(ctx context.Context) ([]aggregator.Shard, error) {
 	}
 }
 
-// Open implements aggregator.Source.
+// OpenStream implements aggregator.Source.
 func (s *Stream) Open(ctx context.Context, shard string, after aggregator.Sequence) (string, error) {
 	at := s.shards.place()
 	in := &dynamodbstreams.GetShardIteratorInput{StreamArn: &at.arn, ShardId: &shard, ShardIteratorType: types.ShardIteratorTypeTrimHorizon}
@@ -136,7 +144,7 @@ func (s *Stream) Open(ctx context.Context, shard string, after aggregator.Sequen
 	defer stop()
 	out, err := s.stream.GetShardIterator(ctx, in)
 	if err != nil {
-		return "", s.missing(ctx, shard, translate("shard "+shard+" of the stream", err))
+		return "", s.missing(ctx, shard, translateStream("shard "+shard+" of the stream", err))
 	}
 	return text(out.ShardIterator), nil
 }
@@ -166,7 +174,7 @@ func (s *Stream) Read(ctx context.Context, iterator string) (records []aggregato
 	defer stop()
 	out, err := s.stream.GetRecords(ctx, &dynamodbstreams.GetRecordsInput{ShardIterator: &iterator})
 	if err != nil {
-		return nil, "", translate("records of the stream", err)
+		return nil, "", translateStream("records of the stream", err)
 	}
 	records = make([]aggregator.Record, len(out.Records))
 	for i := range out.Records {
@@ -175,8 +183,8 @@ func (s *Stream) Read(ctx context.Context, iterator string) (records []aggregato
 	return records, text(out.NextShardIterator), nil
 }
 
-// translate returns an error of package aggregator for one of the SDK.
-func translate(of string, err error) error {
+// translateStream returns an error of package aggregator for one of the SDK.
+func translateStream(of string, err error) error {
 	if _, trimmed := errors.AsType[*types.TrimmedDataAccessException](err); trimmed {
 		return fmt.Errorf("%s: %w: %w", of, aggregator.ErrTrimmed, err)
 	}

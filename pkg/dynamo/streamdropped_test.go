@@ -1,4 +1,4 @@
-package changestream
+package dynamo
 
 import (
 	"fmt"
@@ -20,7 +20,7 @@ func TestDroppedShards(t *testing.T) {
 	shard := func(age time.Duration) string { return fmt.Sprintf("shardId-%020d-0a1b", now.Add(-age).UnixMilli()) }
 	done, there, fresh, ancient := "shardId-done", shard(72*time.Hour), shard(47*time.Hour), shard(49*time.Hour)
 	positions := map[string]schema.Position{done: "", there: "", fresh: "", ancient: "", "shardId-1-x": "", "": ""}
-	var s shards
+	var s streamShards
 	s.finished([]aggregator.Lease{{Shard: done, Done: true}, {Shard: fresh}})
 	if got := s.dropped(positions, now); len(got) != 0 {
 		t.Errorf("before a list of shards: %q", got)

@@ -1,4 +1,4 @@
-package changestream_test
+package dynamo_test
 
 import (
 	"errors"
@@ -12,20 +12,19 @@ import (
 
 	"github.com/ratelimit/ratelimit/pkg/aggregator"
 	"github.com/ratelimit/ratelimit/pkg/dynamo"
-	"github.com/ratelimit/ratelimit/pkg/dynamo/internal/changestream"
 	"github.com/ratelimit/ratelimit/pkg/internal/fleet/schema"
 	"github.com/ratelimit/ratelimit/pkg/limiter"
 	"github.com/ratelimit/ratelimit/test/kit/dynamofake"
 )
 
 // opened returns the stream of a new table, and the records of writes of one bucket, of 1 token each.
-func opened(t *testing.T, writes int) (*dynamofake.DB, *changestream.Stream, []types.Record) {
+func opened(t *testing.T, writes int) (*dynamofake.DB, *dynamo.Stream, []types.Record) {
 	t.Helper()
 	db, from := dynamofake.New(), newStreams(1)
 	if err := dynamo.CreateTable(t.Context(), streaming{db}, "buckets"); err != nil {
 		t.Fatal(err)
 	}
-	s, err := changestream.Open(t.Context(), streaming{db}, from, "buckets", nil)
+	s, err := dynamo.OpenStream(t.Context(), streaming{db}, from, "buckets", nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -50,7 +49,7 @@ func snapshot(t *testing.T, db *dynamofake.DB) (limiter.UsageSnapshot, error) {
 	return schema.ParseUsage("buckets", out.Item)
 }
 
-func flush(t *testing.T, s *changestream.Stream, records []types.Record) ([]aggregator.Letter, aggregator.Flushed, error) {
+func flush(t *testing.T, s *dynamo.Stream, records []types.Record) ([]aggregator.Letter, aggregator.Flushed, error) {
 	t.Helper()
 	b := aggregator.NewBatch("shard", []limiter.UsageWindow{limiter.UsageMonth}, nil)
 	for i := range records {
@@ -150,7 +149,7 @@ func TestOpenOfADroppedShard(t *testing.T) {
 	if err := dynamo.CreateTable(t.Context(), streaming{db}, "buckets"); err != nil {
 		t.Fatal(err)
 	}
-	s, err := changestream.Open(t.Context(), streaming{db}, from, "buckets", nil)
+	s, err := dynamo.OpenStream(t.Context(), streaming{db}, from, "buckets", nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -187,7 +186,7 @@ func TestANameThatComesLater(t *testing.T) {
 		t.Fatal(err)
 	}
 	now := time.Unix(1_700_000_000, 0)
-	s, err := changestream.Open(t.Context(), streaming{db}, from, "buckets", func() time.Time { return now })
+	s, err := dynamo.OpenStream(t.Context(), streaming{db}, from, "buckets", func() time.Time { return now })
 	if err != nil {
 		t.Fatal(err)
 	}

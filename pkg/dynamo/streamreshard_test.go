@@ -1,4 +1,4 @@
-package changestream_test
+package dynamo_test
 
 import (
 	"context"
@@ -21,7 +21,6 @@ import (
 
 	"github.com/ratelimit/ratelimit/pkg/aggregator"
 	"github.com/ratelimit/ratelimit/pkg/dynamo"
-	"github.com/ratelimit/ratelimit/pkg/dynamo/internal/changestream"
 	"github.com/ratelimit/ratelimit/pkg/internal/fleet/schema"
 	"github.com/ratelimit/ratelimit/pkg/limiter"
 	"github.com/ratelimit/ratelimit/test/kit/dynamofake"
@@ -213,8 +212,8 @@ func TestResharding(t *testing.T) {
 			if err := dynamo.CreateTable(t.Context(), streaming{db}, "buckets"); err != nil {
 				t.Fatal(err)
 			}
-			open := func() *changestream.Stream {
-				s, err := changestream.Open(t.Context(), streaming{db}, from, "buckets", nil)
+			open := func() *dynamo.Stream {
+				s, err := dynamo.OpenStream(t.Context(), streaming{db}, from, "buckets", nil)
 				if err != nil {
 					t.Fatal(err)
 				}

@@ -1,4 +1,4 @@
-package changestream
+package dynamo
 
 import (
 	table "github.com/aws/aws-sdk-go-v2/service/dynamodb/types"

@@ -1,4 +1,4 @@
-package changestream_test
+package dynamo_test
 
 import (
 	"fmt"
@@ -7,7 +7,7 @@ import (
 
 	"github.com/aws/aws-sdk-go-v2/service/dynamodbstreams/types"
 
-	"github.com/ratelimit/ratelimit/pkg/dynamo/internal/changestream"
+	"github.com/ratelimit/ratelimit/pkg/dynamo"
 	"github.com/ratelimit/ratelimit/test/kit/dynamofake"
 )
 
@@ -51,7 +51,7 @@ func TestHostileImages(t *testing.T) {
 }
 
 // spared writes three records of which the second may be spoiled, and wants the usage of the others.
-func spared(t *testing.T, name string, db *dynamofake.DB, s *changestream.Stream, records []types.Record) {
+func spared(t *testing.T, name string, db *dynamofake.DB, s *dynamo.Stream, records []types.Record) {
 	t.Helper()
 	letters, done, err := flush(t, s, records)
 	if err != nil || done.Failed != "" || len(letters) > 1 {
