@@ -8,7 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/ratelimit/ratelimit/internal/environment"
-	"github.com/ratelimit/ratelimit/pkg/rls/limitador"
+	"github.com/ratelimit/ratelimit/pkg/rls"
 )
 
 // LimitadorName is the name of the command that takes the arguments of limitador-server. The program is that command
@@ -16,12 +16,12 @@ import (
 const LimitadorName = "limitador-server"
 
 // limitadorAPI returns the HTTP API of limitador for the service.
-func limitadorAPI(s *Service) *limitador.API {
-	return &limitador.API{
+func limitadorAPI(s *Service) *rls.LimitadorAPI {
+	return &rls.LimitadorAPI{
 		Ask: s.RLS.Ask, Metered: s.RLS.Metered, Used: s.counters.Used, Decider: s.limiter, Now: s.Clocks.Call,
-		InForce: func() limitador.InForce {
+		InForce: func() rls.LimitadorInForce {
 			cfg := s.InForce.Load()
-			return limitador.InForce{On: cfg.Limitador, Counters: s.cfg.Server.HTTP.Counters, Rules: cfg.Rules, Snapshot: cfg.Snapshot}
+			return rls.LimitadorInForce{On: cfg.Limitador, Counters: s.cfg.Server.HTTP.Counters, Rules: cfg.Rules, Snapshot: cfg.Snapshot}
 		},
 	}
 }

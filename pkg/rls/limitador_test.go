@@ -1,4 +1,4 @@
-package limitador_test
+package rls_test
 
 import (
 	"context"
@@ -15,7 +15,6 @@ import (
 	"github.com/ratelimit/ratelimit/pkg/embedded"
 	"github.com/ratelimit/ratelimit/pkg/limiter"
 	"github.com/ratelimit/ratelimit/pkg/rls"
-	"github.com/ratelimit/ratelimit/pkg/rls/limitador"
 )
 
 // newServer returns a server of the API over two limits, and a function that hides counters, or all.
@@ -50,10 +49,10 @@ func newServer(t *testing.T) (*httptest.Server, func(on bool)) {
 	}
 	service.SetRules(rules)
 	var off, hidden atomic.Bool
-	api := limitador.API{
+	api := rls.LimitadorAPI{
 		Ask: service.Ask, Metered: service.Metered, Used: counters.Used, Decider: l, Now: now,
-		InForce: func() limitador.InForce {
-			return limitador.InForce{On: !off.Load(), Counters: !hidden.Load(), Rules: rules}
+		InForce: func() rls.LimitadorInForce {
+			return rls.LimitadorInForce{On: !off.Load(), Counters: !hidden.Load(), Rules: rules}
 		},
 	}
 	server := httptest.NewServer(api.Handler())

@@ -1,5 +1,4 @@
-// Package limitador is the HTTP API of limitador, the rate limit service of Kuadrant.
-package limitador
+package rls
 
 import (
 	"context"
@@ -14,29 +13,28 @@ import (
 
 	"github.com/ratelimit/ratelimit/pkg/descriptor"
 	"github.com/ratelimit/ratelimit/pkg/limiter"
-	"github.com/ratelimit/ratelimit/pkg/rls"
 )
 
 const (
-	// maxBody bounds a request, in bytes: 1 MiB.
-	maxBody = 1 << 20
+	// maxLimitadorBody bounds a request, in bytes: 1 MiB.
+	maxLimitadorBody = 1 << 20
 	// listedCounters bounds the counters that one answer looks at.
 	listedCounters = 1000
 )
 
-// API answers /status, /limits/NAMESPACE, /counters/NAMESPACE, /check, /report and /check_and_report. It asks for no
-// credential. All members are required.
-type API struct {
-	Ask     func(ctx context.Context, d *rls.Direct) (*rls.Reply, error)
+// LimitadorAPI is the HTTP API of limitador, the rate limit service of Kuadrant. It answers /status, /limits/NAMESPACE,
+// /counters/NAMESPACE, /check, /report and /check_and_report. It asks for no credential. All members are required.
+type LimitadorAPI struct {
+	Ask     func(ctx context.Context, d *Direct) (*Reply, error)
 	Metered func(body io.Reader) (read io.Reader, end func()) // bounds the memory of all bodies
-	InForce func() InForce
-	Used    func() []rls.Counter // the counters of this process, the one used last first
-	Decider rls.Decider
+	InForce func() LimitadorInForce
+	Used    func() []Counter // the counters of this process, the one used last first
+	Decider Decider
 	Now     func() time.Time
 }
 
-// InForce is the part of a configuration that answers need.
-type InForce struct {
+// LimitadorInForce is the part of a configuration that answers need.
+type LimitadorInForce struct {
 	On       bool // without it every path is 404
 	Counters bool // without it /counters is 404
 	Rules    *descriptor.Rules
@@ -44,9 +42,9 @@ type InForce struct {
 }
 
 // Handler returns the handler of the paths.
-func (a *API) Handler() http.Handler {
+func (a *LimitadorAPI) Handler() http.Handler {
 	mux := http.NewServeMux()
-	mux.HandleFunc("GET /status", func(w http.ResponseWriter, _ *http.Request) { write(w, nil) })
+	mux.HandleFunc("GET /status", func(w http.ResponseWriter, _ *http.Request) { limitadorWrite(w, nil) })
 	mux.HandleFunc("GET /limits/{namespace...}", a.limits)
 	mux.HandleFunc("GET /counters/{namespace...}", a.counters)
 	for path, use := range map[string]descriptor.Use{"/check": descriptor.UseCheck, "/report": descriptor.UseReport, "/check_and_report": descriptor.UseTake} {
@@ -61,19 +59,19 @@ func (a *API) Handler() http.Handler {
 	})
 }
 
-func write(w http.ResponseWriter, value any) {
+func limitadorWrite(w http.ResponseWriter, value any) {
 	w.Header().Set("Content-Type", "application/json")
 	_ = json.NewEncoder(w).Encode(value) // an error says that the client has gone
 }
 
-func refuse(w http.ResponseWriter, code int, text string) {
+func limitadorRefuse(w http.ResponseWriter, code int, text string) {
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(code)
 	_ = json.NewEncoder(w).Encode(map[string]string{"error": text}) // likewise
 }
 
-// request is the body of a call.
-type request struct {
+// limitadorRequest is the body of a call.
+type limitadorRequest struct {
 	Namespace string            `json:"namespace"`
 	Values    map[string]string `json:"values"`
 	Delta     *uint64           `json:"delta"`
@@ -81,23 +79,23 @@ type request struct {
 }
 
 // call answers a check, a report, or both.
-func (a *API) call(w http.ResponseWriter, r *http.Request, use descriptor.Use) {
-	var body request
-	text, done := a.Metered(http.MaxBytesReader(w, r.Body, maxBody))
+func (a *LimitadorAPI) call(w http.ResponseWriter, r *http.Request, use descriptor.Use) {
+	var body limitadorRequest
+	text, done := a.Metered(http.MaxBytesReader(w, r.Body, maxLimitadorBody))
 	defer done()
 	err := json.NewDecoder(text).Decode(&body)
-	if tooLarge := (*http.MaxBytesError)(nil); errors.As(err, &tooLarge) || errors.Is(err, rls.ErrLarge) {
-		refuse(w, http.StatusRequestEntityTooLarge, err.Error())
+	if tooLarge := (*http.MaxBytesError)(nil); errors.As(err, &tooLarge) || errors.Is(err, ErrLarge) {
+		limitadorRefuse(w, http.StatusRequestEntityTooLarge, err.Error())
 		return
 	}
 	if err == nil && (body.Delta == nil || body.Values == nil) {
 		err = errors.New("values or delta is missing")
 	}
 	if err != nil {
-		refuse(w, http.StatusBadRequest, `not {"namespace": "…", "values": {"…": "…"}, "delta": 1}: `+err.Error())
+		limitadorRefuse(w, http.StatusBadRequest, `not {"namespace": "…", "values": {"…": "…"}, "delta": 1}: `+err.Error())
 		return
 	}
-	d := rls.Direct{Domain: body.Namespace, Use: use, Hits: *body.Delta}
+	d := Direct{Domain: body.Namespace, Use: use, Hits: *body.Delta}
 	if d.Hits == 0 { // it takes nothing, as a reservation of nothing
 		d.Use = descriptor.UseReserve
 	}
@@ -107,10 +105,10 @@ func (a *API) call(w http.ResponseWriter, r *http.Request, use descriptor.Use) {
 	reply, err := a.Ask(r.Context(), &d)
 	switch {
 	case status.Code(err) == codes.PermissionDenied:
-		refuse(w, http.StatusForbidden, status.Convert(err).Message())
+		limitadorRefuse(w, http.StatusForbidden, status.Convert(err).Message())
 		return
 	case err != nil:
-		refuse(w, http.StatusBadRequest, status.Convert(err).Message())
+		limitadorRefuse(w, http.StatusBadRequest, status.Convert(err).Message())
 		return
 	}
 	for _, h := range reply.Headers {
@@ -120,11 +118,11 @@ func (a *API) call(w http.ResponseWriter, r *http.Request, use descriptor.Use) {
 		http.Error(w, "Too many requests", http.StatusTooManyRequests)
 		return
 	}
-	write(w, nil)
+	limitadorWrite(w, nil)
 }
 
-// limit is a limit in answers.
-type limit struct {
+// limitadorLimit is a limit in answers.
+type limitadorLimit struct {
 	ID         *string  `json:"id"`
 	Namespace  string   `json:"namespace"`
 	MaxValue   int64    `json:"max_value"`
@@ -134,7 +132,7 @@ type limit struct {
 	Variables  []string `json:"variables"`
 }
 
-func limitOf(rule *descriptor.Rule) limit {
+func limitadorLimitOf(rule *descriptor.Rule) limitadorLimit {
 	spec, _ := descriptor.CallLimit(rule)
 	optional := func(text string) *string {
 		if text == "" {
@@ -142,41 +140,41 @@ func limitOf(rule *descriptor.Rule) limit {
 		}
 		return &text
 	}
-	return limit{
+	return limitadorLimit{
 		ID: optional(spec.ID), Namespace: rule.Domain().Name(), MaxValue: spec.MaxValue, Seconds: spec.Seconds, Name: optional(spec.Name),
 		Conditions: append([]string{}, spec.Conditions...), Variables: append([]string{}, spec.Variables...),
 	}
 }
 
 // limits answers with the limits of a namespace.
-func (a *API) limits(w http.ResponseWriter, r *http.Request) {
-	all := []limit{}
+func (a *LimitadorAPI) limits(w http.ResponseWriter, r *http.Request) {
+	all := []limitadorLimit{}
 	if d, ok := a.InForce().Rules.Domain(r.PathValue("namespace")); ok && d.OfLimits() {
 		for _, rule := range d.Rules() {
-			all = append(all, limitOf(rule))
+			all = append(all, limitadorLimitOf(rule))
 		}
 	}
-	write(w, all)
+	limitadorWrite(w, all)
 }
 
-// counter is a counter in answers.
-type counter struct {
-	Limit     limit             `json:"limit"`
+// limitadorCounter is a counter in answers.
+type limitadorCounter struct {
+	Limit     limitadorLimit    `json:"limit"`
 	Variables map[string]string `json:"set_variables"`
 	Remaining int64             `json:"remaining"`
 	Expires   int64             `json:"expires_in_seconds"` // until the bucket is full
 }
 
 // counters answers with those of the 1,000 counters of a namespace that this process used last that are not full.
-func (a *API) counters(w http.ResponseWriter, r *http.Request) {
-	cfg, list := a.InForce(), []counter{}
+func (a *LimitadorAPI) counters(w http.ResponseWriter, r *http.Request) {
+	cfg, list := a.InForce(), []limitadorCounter{}
 	if !cfg.Counters {
 		http.NotFound(w, r)
 		return
 	}
 	d, ok := cfg.Rules.Domain(r.PathValue("namespace"))
 	if !ok || !d.OfLimits() {
-		write(w, list)
+		limitadorWrite(w, list)
 		return
 	}
 	rules := make(map[string]*descriptor.Rule, len(d.Rules()))
@@ -199,11 +197,11 @@ func (a *API) counters(w http.ResponseWriter, r *http.Request) {
 		}
 		list = append(list, more...)
 	}
-	write(w, list)
+	limitadorWrite(w, list)
 }
 
 // look returns the counter of an entity, none if it is full.
-func (a *API) look(ctx context.Context, snapshot *limiter.Snapshot, rule *descriptor.Rule, entity string) (found []counter, err error) {
+func (a *LimitadorAPI) look(ctx context.Context, snapshot *limiter.Snapshot, rule *descriptor.Rule, entity string) (found []limitadorCounter, err error) {
 	take, variables := descriptor.Counter(rule, entity)
 	req := limiter.Request{Namespace: rule.Domain().Namespace(), Takes: []limiter.Take{take}, Snapshot: snapshot}
 	var decision limiter.Decision
@@ -219,7 +217,7 @@ func (a *API) look(ctx context.Context, snapshot *limiter.Snapshot, rule *descri
 			continue
 		}
 		seconds := int64((max(s.Reset, time.Second)-1)/time.Second) + 1 // rounded up
-		found = append(found, counter{Limit: limitOf(rule), Variables: variables, Remaining: max(0, s.Available/limiter.Milli), Expires: seconds})
+		found = append(found, limitadorCounter{Limit: limitadorLimitOf(rule), Variables: variables, Remaining: max(0, s.Available/limiter.Milli), Expires: seconds})
 	}
 	return found, nil
 }
