@@ -12,7 +12,6 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/ratelimit/ratelimit/config"
-	"github.com/ratelimit/ratelimit/internal/xds"
 	"github.com/ratelimit/ratelimit/pkg/api"
 	"github.com/ratelimit/ratelimit/pkg/descriptor"
 )
@@ -45,7 +44,7 @@ func (s *Service) followControlPlane(ctx context.Context) error {
 	if err := errors.Join(s.Registry.Register(p.connected), s.Registry.Register(p.updates)); err != nil {
 		return err
 	}
-	client := &xds.Client{Config: s.cfg.XDS, Log: s.log, Apply: s.applyDomains, Connected: func(on bool) {
+	client := &xdsClient{Config: s.cfg.XDS, Log: s.log, Apply: s.applyDomains, Connected: func(on bool) {
 		p.connected.Set(0)
 		if on {
 			p.connected.Set(1)

@@ -12,11 +12,10 @@ import (
 	discoveryv3 "github.com/envoyproxy/go-control-plane/envoy/service/discovery/v3"
 	"github.com/envoyproxy/go-control-plane/pkg/cache/types"
 	cachev3 "github.com/envoyproxy/go-control-plane/pkg/cache/v3"
+	resourcev3 "github.com/envoyproxy/go-control-plane/pkg/resource/v3"
 	serverv3 "github.com/envoyproxy/go-control-plane/pkg/server/v3"
 	ratelimitv3 "github.com/envoyproxy/go-control-plane/ratelimit/config/ratelimit/v3"
 	"google.golang.org/grpc"
-
-	"github.com/ratelimit/ratelimit/internal/xds"
 )
 
 // Plane is a control plane.
@@ -74,7 +73,7 @@ func (p *Plane) Set(version string, rules ...*ratelimitv3.RateLimitConfig) {
 	for i := range rules {
 		resources[i] = rules[i]
 	}
-	snapshot, err := cachev3.NewSnapshot(version, map[string][]types.Resource{xds.TypeURL: resources})
+	snapshot, err := cachev3.NewSnapshot(version, map[string][]types.Resource{resourcev3.RateLimitConfigType: resources})
 	if err != nil {
 		p.t.Fatal(err)
 	}

@@ -1,4 +1,4 @@
-package xds
+package server
 
 import (
 	"fmt"
@@ -11,14 +11,14 @@ import (
 	"github.com/ratelimit/ratelimit/pkg/descriptor"
 )
 
-// TypeURL is the type of the resources.
-const TypeURL = "type.googleapis.com/ratelimit.config.ratelimit.v3.RateLimitConfig"
+// xdsTypeURL is the type of the resources.
+const xdsTypeURL = "type.googleapis.com/ratelimit.config.ratelimit.v3.RateLimitConfig"
 
-// maxLevels bounds how deep descriptors nest, as in files.
-const maxLevels = 256
+// maxTreeLevels bounds how deep descriptors nest, as in files.
+const maxTreeLevels = 256
 
-// Domains returns the domains of an answer. An error names the resource.
-func Domains(answer *discoveryv3.DiscoveryResponse) ([]descriptor.DomainSpec, error) {
+// xdsDomains returns the domains of an answer. An error names the resource.
+func xdsDomains(answer *discoveryv3.DiscoveryResponse) ([]descriptor.DomainSpec, error) {
 	domains := make([]descriptor.DomainSpec, 0, len(answer.GetResources()))
 	owner := make(map[string]string)
 	for i, resource := range answer.GetResources() {
@@ -34,7 +34,7 @@ func Domains(answer *discoveryv3.DiscoveryResponse) ([]descriptor.DomainSpec, er
 			return nil, fmt.Errorf("%s: the domain %q is in %s already", name, domain, first)
 		}
 		owner[domain] = name
-		tree, err := treeOf(rules.GetDescriptors(), name+": descriptors", maxLevels)
+		tree, err := xdsTree(rules.GetDescriptors(), name+": descriptors", maxTreeLevels)
 		if err != nil {
 			return nil, err
 		}
@@ -43,36 +43,36 @@ func Domains(answer *discoveryv3.DiscoveryResponse) ([]descriptor.DomainSpec, er
 	return domains, nil
 }
 
-// treeOf returns descriptors with at most so many levels.
-func treeOf(descriptors []*ratelimitv3.RateLimitDescriptor, path string, levels int) ([]descriptor.TreeSpec, error) {
+// xdsTree returns descriptors with at most so many levels.
+func xdsTree(descriptors []*ratelimitv3.RateLimitDescriptor, path string, levels int) ([]descriptor.TreeSpec, error) {
 	if levels == 0 {
-		return nil, fmt.Errorf("%s are nested more than %d deep", path, maxLevels)
+		return nil, fmt.Errorf("%s are nested more than %d deep", path, maxTreeLevels)
 	}
 	tree := make([]descriptor.TreeSpec, 0, len(descriptors))
 	for i, d := range descriptors {
 		at := fmt.Sprintf("%s[%d]", path, i)
-		below, err := treeOf(d.GetDescriptors(), at+".descriptors", levels-1)
+		below, err := xdsTree(d.GetDescriptors(), at+".descriptors", levels-1)
 		if err != nil {
 			return nil, err
 		}
 		tree = append(tree, descriptor.TreeSpec{
-			Path: at, Key: d.GetKey(), Value: d.GetValue(), Limit: limitOf(d.GetRateLimit()),
-			Shadow: d.GetShadowMode(), Quota: d.GetQuotaMode(), Metadata: metadataOf(d.GetMetadata()), Children: below,
+			Path: at, Key: d.GetKey(), Value: d.GetValue(), Limit: xdsLimit(d.GetRateLimit()),
+			Shadow: d.GetShadowMode(), Quota: d.GetQuotaMode(), Metadata: xdsMetadata(d.GetMetadata()), Children: below,
 		})
 	}
 	return tree, nil
 }
 
-// metadataOf returns metadata; nil for none.
-func metadataOf(of *structpb.Struct) map[string]any {
+// xdsMetadata returns metadata; nil for none.
+func xdsMetadata(of *structpb.Struct) map[string]any {
 	if len(of.GetFields()) == 0 {
 		return nil
 	}
 	return of.AsMap()
 }
 
-// limitOf returns a limit; nil for none.
-func limitOf(policy *ratelimitv3.RateLimitPolicy) *descriptor.TreeLimitSpec {
+// xdsLimit returns a limit; nil for none.
+func xdsLimit(policy *ratelimitv3.RateLimitPolicy) *descriptor.TreeLimitSpec {
 	if policy == nil {
 		return nil
 	}

@@ -1,4 +1,4 @@
-package xds
+package server
 
 import (
 	"context"
@@ -24,8 +24,16 @@ import (
 	"github.com/ratelimit/ratelimit/pkg/descriptor"
 )
 
-// Client follows the rules of a control plane.
-type Client struct {
+// xdsClient gets rules from a control plane: Envoy Gateway, Envoy AI Gateway, or any other that hands out the
+// RateLimitConfig of envoyproxy/ratelimit over ADS, the state of the world.
+//
+// The service is the client of the stream. Each answer has all rules. They take effect together, or none of them: a
+// domain that an answer lacks is gone at once, and an answer that cannot be used is refused with the reason, while the
+// rules before stay. A control plane that sends the refused answer again at once, as go-control-plane does, is refused
+// again after 1 s, 2 s, 4 s, up to a minute.
+//
+// The last rules stay while the control plane is away. With a file they also outlive this process.
+type xdsClient struct {
 	Config config.XDS
 	// File keeps the last rules; "" = they end with the process.
 	File string
@@ -41,13 +49,13 @@ type Client struct {
 
 // The pauses before an answer is refused again.
 const (
-	firstHold = time.Second
-	lastHold  = time.Minute
-	maxReason = 4096 // bytes of the reason that the control plane is told
+	firstRefusalHold = time.Second
+	lastRefusalHold  = time.Minute
+	maxRefusalReason = 4096 // bytes of the reason that the control plane is told
 )
 
 // Recall puts the rules of the file in force, and reports whether there are some.
-func (c *Client) Recall(ctx context.Context) bool {
+func (c *xdsClient) Recall(ctx context.Context) bool {
 	if c.File == "" {
 		return false
 	}
@@ -71,7 +79,7 @@ func (c *Client) Recall(ctx context.Context) bool {
 }
 
 // Run follows the rules until ctx ends.
-func (c *Client) Run(ctx context.Context) {
+func (c *xdsClient) Run(ctx context.Context) {
 	pause := c.Config.Retry
 	for {
 		began := time.Now()
@@ -79,12 +87,12 @@ func (c *Client) Run(ctx context.Context) {
 		if ctx.Err() != nil {
 			return
 		}
-		if time.Since(began) > lastHold {
+		if time.Since(began) > lastRefusalHold {
 			pause = c.Config.Retry
 		}
 		wait := pause/2 + rand.N(pause) // #nosec G404 -- it spreads clients, and is no secret
 		c.Log.WarnContext(ctx, "the control plane is away: the rules in force stay", "address", c.Config.Address, "again_in", wait.Round(time.Millisecond), "error", err)
-		if !sleep(ctx, wait) {
+		if !sleepFor(ctx, wait) {
 			return
 		}
 		pause = min(2*pause, max(c.Config.MaxRetry, c.Config.Retry))
@@ -92,7 +100,7 @@ func (c *Client) Run(ctx context.Context) {
 }
 
 // stream follows one stream to its end.
-func (c *Client) stream(ctx context.Context) error {
+func (c *xdsClient) stream(ctx context.Context) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	defer c.Connected(false)
@@ -116,22 +124,22 @@ func (c *Client) stream(ctx context.Context) error {
 	return c.follow(ctx, stream)
 }
 
-// received is an answer, or the end of the stream.
-type received struct {
+// xdsReceived is an answer, or the end of the stream.
+type xdsReceived struct {
 	answer *discoveryv3.DiscoveryResponse
 	err    error
 }
 
 // follow asks for rules, and answers each answer.
-func (c *Client) follow(ctx context.Context, stream discoveryv3.AggregatedDiscoveryService_StreamAggregatedResourcesClient) error {
-	answers := make(chan received)
-	go receive(ctx, stream, answers)
+func (c *xdsClient) follow(ctx context.Context, stream discoveryv3.AggregatedDiscoveryService_StreamAggregatedResourcesClient) error {
+	answers := make(chan xdsReceived)
+	go receiveXDS(ctx, stream, answers)
 	reply := c.first()
 	for {
 		if err := stream.Send(reply); err != nil {
 			return err
 		}
-		next, err := await(ctx, answers, nil)
+		next, err := awaitXDS(ctx, answers, nil)
 		for err == nil {
 			err = c.take(ctx, next)
 			reply = c.reply(next, err)
@@ -141,7 +149,7 @@ func (c *Client) follow(ctx context.Context, stream discoveryv3.AggregatedDiscov
 			}
 			c.refused++
 			// A newer answer takes the place of one whose refusal is held back.
-			newer, ended := await(ctx, answers, time.After(c.hold()))
+			newer, ended := awaitXDS(ctx, answers, time.After(c.hold()))
 			if next, err = newer, ended; newer == nil {
 				break
 			}
@@ -152,12 +160,12 @@ func (c *Client) follow(ctx context.Context, stream discoveryv3.AggregatedDiscov
 	}
 }
 
-// receive hands the answers of a stream over until it or ctx ends.
-func receive(ctx context.Context, stream discoveryv3.AggregatedDiscoveryService_StreamAggregatedResourcesClient, answers chan<- received) {
+// receiveXDS hands the answers of a stream over until it or ctx ends.
+func receiveXDS(ctx context.Context, stream discoveryv3.AggregatedDiscoveryService_StreamAggregatedResourcesClient, answers chan<- xdsReceived) {
 	for {
 		answer, err := stream.Recv()
 		select {
-		case answers <- received{answer, err}:
+		case answers <- xdsReceived{answer, err}:
 		case <-ctx.Done():
 			return
 		}
@@ -167,8 +175,8 @@ func receive(ctx context.Context, stream discoveryv3.AggregatedDiscoveryService_
 	}
 }
 
-// await returns the next answer, or nil when the time is over; nil = there is no such time.
-func await(ctx context.Context, answers <-chan received, over <-chan time.Time) (*discoveryv3.DiscoveryResponse, error) {
+// awaitXDS returns the next answer, or nil when the time is over; nil = there is no such time.
+func awaitXDS(ctx context.Context, answers <-chan xdsReceived, over <-chan time.Time) (*discoveryv3.DiscoveryResponse, error) {
 	select {
 	case next := <-answers:
 		return next.answer, next.err
@@ -180,18 +188,18 @@ func await(ctx context.Context, answers <-chan received, over <-chan time.Time) 
 }
 
 // hold is the pause before the present answer is refused.
-func (c *Client) hold() time.Duration {
+func (c *xdsClient) hold() time.Duration {
 	if c.refused <= 1 {
 		return 0
 	}
-	return min(firstHold<<min(c.refused-2, 10), lastHold)
+	return min(firstRefusalHold<<min(c.refused-2, 10), lastRefusalHold)
 }
 
 // take puts an answer in force, or returns why it is refused.
-func (c *Client) take(ctx context.Context, answer *discoveryv3.DiscoveryResponse) error {
+func (c *xdsClient) take(ctx context.Context, answer *discoveryv3.DiscoveryResponse) error {
 	c.Connected(true)
-	if answer.GetTypeUrl() != TypeURL {
-		return fmt.Errorf("the type is %.200q, and %s was asked for", answer.GetTypeUrl(), TypeURL)
+	if answer.GetTypeUrl() != xdsTypeURL {
+		return fmt.Errorf("the type is %.200q, and %s was asked for", answer.GetTypeUrl(), xdsTypeURL)
 	}
 	if err := c.apply(ctx, answer); err != nil {
 		c.Log.ErrorContext(ctx, "the rules of the control plane are not used, and those in force stay", "version", answer.GetVersionInfo(), "error", err)
@@ -205,8 +213,8 @@ func (c *Client) take(ctx context.Context, answer *discoveryv3.DiscoveryResponse
 	return nil
 }
 
-func (c *Client) apply(ctx context.Context, answer *discoveryv3.DiscoveryResponse) error {
-	domains, err := Domains(answer)
+func (c *xdsClient) apply(ctx context.Context, answer *discoveryv3.DiscoveryResponse) error {
+	domains, err := xdsDomains(answer)
 	if err != nil {
 		return err
 	}
@@ -214,7 +222,7 @@ func (c *Client) apply(ctx context.Context, answer *discoveryv3.DiscoveryRespons
 }
 
 // keep writes the answer to the file.
-func (c *Client) keep(answer *discoveryv3.DiscoveryResponse) error {
+func (c *xdsClient) keep(answer *discoveryv3.DiscoveryResponse) error {
 	if c.File == "" {
 		return nil
 	}
@@ -226,26 +234,26 @@ func (c *Client) keep(answer *discoveryv3.DiscoveryResponse) error {
 }
 
 // first is the first request of a stream.
-func (c *Client) first() *discoveryv3.DiscoveryRequest {
+func (c *xdsClient) first() *discoveryv3.DiscoveryRequest {
 	fields := make(map[string]*structpb.Value, len(c.Config.Metadata))
 	for key, value := range c.Config.Metadata {
 		fields[key] = structpb.NewStringValue(value)
 	}
-	return &discoveryv3.DiscoveryRequest{TypeUrl: TypeURL, Node: &corev3.Node{Id: c.Config.Node, Metadata: &structpb.Struct{Fields: fields}}}
+	return &discoveryv3.DiscoveryRequest{TypeUrl: xdsTypeURL, Node: &corev3.Node{Id: c.Config.Node, Metadata: &structpb.Struct{Fields: fields}}}
 }
 
 // reply answers an answer. problem says why it is refused.
-func (c *Client) reply(answer *discoveryv3.DiscoveryResponse, problem error) *discoveryv3.DiscoveryRequest {
-	r := &discoveryv3.DiscoveryRequest{TypeUrl: TypeURL, VersionInfo: c.version, ResponseNonce: answer.GetNonce()}
+func (c *xdsClient) reply(answer *discoveryv3.DiscoveryResponse, problem error) *discoveryv3.DiscoveryRequest {
+	r := &discoveryv3.DiscoveryRequest{TypeUrl: xdsTypeURL, VersionInfo: c.version, ResponseNonce: answer.GetNonce()}
 	if problem != nil {
 		text := problem.Error()
-		r.ErrorDetail = &rpcstatus.Status{Code: int32(codes.InvalidArgument), Message: strings.ToValidUTF8(text[:min(len(text), maxReason)], "")}
+		r.ErrorDetail = &rpcstatus.Status{Code: int32(codes.InvalidArgument), Message: strings.ToValidUTF8(text[:min(len(text), maxRefusalReason)], "")}
 	}
 	return r
 }
 
-// sleep waits, and reports whether ctx goes on.
-func sleep(ctx context.Context, d time.Duration) bool {
+// sleepFor waits, and reports whether ctx goes on.
+func sleepFor(ctx context.Context, d time.Duration) bool {
 	select {
 	case <-time.After(d):
 		return true

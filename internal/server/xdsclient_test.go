@@ -1,4 +1,4 @@
-package xds_test
+package server
 
 import (
 	"context"
@@ -24,22 +24,21 @@ import (
 	"google.golang.org/grpc/credentials"
 
 	"github.com/ratelimit/ratelimit/config"
-	"github.com/ratelimit/ratelimit/internal/xds"
 	"github.com/ratelimit/ratelimit/pkg/descriptor"
 	"github.com/ratelimit/ratelimit/test/kit/proctest"
 	"github.com/ratelimit/ratelimit/test/kit/programtest"
 	"github.com/ratelimit/ratelimit/test/kit/xdstest"
 )
 
-// applied has the domains that the client put in force.
-type applied struct {
+// appliedDomains has the domains that the client put in force.
+type appliedDomains struct {
 	mu      sync.Mutex
 	domains []string
 	ended   atomic.Int64 // streams
 }
 
 // put is a service that has no domain "wrong", and compiles the others.
-func (a *applied) put(_ context.Context, specs []descriptor.DomainSpec) error {
+func (a *appliedDomains) put(_ context.Context, specs []descriptor.DomainSpec) error {
 	if _, problems := descriptor.Compile(specs, nil); len(problems) > 0 {
 		return errors.New(problems[0].Path + ": " + problems[0].Text)
 	}
@@ -52,18 +51,18 @@ func (a *applied) put(_ context.Context, specs []descriptor.DomainSpec) error {
 	return nil
 }
 
-func (a *applied) now() string {
+func (a *appliedDomains) now() string {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	return strings.Join(slices.Sorted(slices.Values(a.domains)), " ")
 }
 
-// run follows the control plane until the test ends.
-func run(t *testing.T, cfg config.XDS, file string) *applied {
+// followTestPlane follows the control plane until the test ends.
+func followTestPlane(t *testing.T, cfg config.XDS, file string) *appliedDomains {
 	t.Helper()
-	a := &applied{domains: []string{}}
+	a := &appliedDomains{domains: []string{}}
 	cfg.Node, cfg.Retry, cfg.MaxRetry, cfg.MaxMessage = xdstest.Node, 50*time.Millisecond, 100*time.Millisecond, 64<<20
-	client := &xds.Client{Config: cfg, File: file, Log: slog.New(slog.DiscardHandler), Apply: a.put, Connected: func(on bool) {
+	client := &xdsClient{Config: cfg, File: file, Log: slog.New(slog.DiscardHandler), Apply: a.put, Connected: func(on bool) {
 		if !on {
 			a.ended.Add(1)
 		}
@@ -100,7 +99,7 @@ func TestAnswersAreTheWholeTruth(t *testing.T) {
 	t.Parallel()
 	p := xdstest.New(t)
 	p.Start("127.0.0.1:0")
-	a := run(t, config.XDS{Address: p.Address, Metadata: map[string]string{"zone": "a"}}, "")
+	a := followTestPlane(t, config.XDS{Address: p.Address, Metadata: map[string]string{"zone": "a"}}, "")
 	is := func(want string) {
 		t.Helper()
 		eventually(t, "domains "+want, func() bool { return a.now() == want })
@@ -115,7 +114,7 @@ func TestAnswersAreTheWholeTruth(t *testing.T) {
 	is("four")
 	asked := p.Asked()
 	first, last := asked[0], asked[len(asked)-1]
-	if first.GetNode().GetId() != xdstest.Node || first.GetNode().GetMetadata().GetFields()["zone"].GetStringValue() != "a" || first.GetVersionInfo() != "" || first.GetTypeUrl() != xds.TypeURL {
+	if first.GetNode().GetId() != xdstest.Node || first.GetNode().GetMetadata().GetFields()["zone"].GetStringValue() != "a" || first.GetVersionInfo() != "" || first.GetTypeUrl() != xdsTypeURL {
 		t.Errorf("first request %v", first)
 	}
 	if last.GetNode() != nil && last.GetResponseNonce() == "" {
@@ -160,7 +159,7 @@ func TestRefusals(t *testing.T) {
 			p := xdstest.New(t)
 			p.Start("127.0.0.1:0")
 			p.Set("1", xdstest.RulesOf("good", hour))
-			a := run(t, config.XDS{Address: p.Address}, "")
+			a := followTestPlane(t, config.XDS{Address: p.Address}, "")
 			eventually(t, "rules", func() bool { return a.now() == "good" })
 			p.Set("2", test.rules...)
 			eventually(t, "refused", func() bool { return len(p.Refusals()) > 0 })
@@ -209,7 +208,7 @@ func TestMutualTLS(t *testing.T) {
 		}
 	}
 	replace(stale)
-	a := run(t, config.XDS{Address: p.Address, TLS: config.ClientTLS{Enabled: true, CA: server.Cert, Cert: certificate, Key: private}}, "")
+	a := followTestPlane(t, config.XDS{Address: p.Address, TLS: config.ClientTLS{Enabled: true, CA: server.Cert, Cert: certificate, Key: private}}, "")
 	eventually(t, "two streams that end", func() bool { return a.ended.Load() > 1 })
 	if a.now() != "" {
 		t.Fatal("rules came over a connection with a certificate that is not trusted")
@@ -225,17 +224,17 @@ func TestRulesOutliveTheProcess(t *testing.T) {
 	p := xdstest.New(t)
 	p.Start("127.0.0.1:0")
 	p.Set("1", xdstest.RulesOf("kept", hour))
-	first := run(t, config.XDS{Address: p.Address}, file)
+	first := followTestPlane(t, config.XDS{Address: p.Address}, file)
 	eventually(t, "rules", func() bool { return first.now() == "kept" })
 	eventually(t, "the file", func() bool { _, err := os.Stat(file); return err == nil })
 	p.Stop()
-	if second := run(t, config.XDS{Address: p.Address}, file); second.now() != "kept" {
+	if second := followTestPlane(t, config.XDS{Address: p.Address}, file); second.now() != "kept" {
 		t.Errorf("after a restart: %q", second.now())
 	}
 	if err := os.WriteFile(file, []byte("garbage"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if third := run(t, config.XDS{Address: p.Address}, file); third.now() != "" {
+	if third := followTestPlane(t, config.XDS{Address: p.Address}, file); third.now() != "" {
 		t.Errorf("of a damaged file: %q", third.now())
 	}
 }
@@ -254,7 +253,7 @@ func (g *garbage) StreamAggregatedResources(stream discoveryv3.AggregatedDiscove
 			return err
 		}
 		g.replies <- request
-		answer := &discoveryv3.DiscoveryResponse{TypeUrl: xds.TypeURL, Nonce: strconv.Itoa(i), VersionInfo: strconv.Itoa(i), ControlPlane: &corev3.ControlPlane{}}
+		answer := &discoveryv3.DiscoveryResponse{TypeUrl: xdsTypeURL, Nonce: strconv.Itoa(i), VersionInfo: strconv.Itoa(i), ControlPlane: &corev3.ControlPlane{}}
 		if i == 1 {
 			answer.TypeUrl = "type.googleapis.com/envoy.config.cluster.v3.Cluster"
 		}
@@ -277,7 +276,7 @@ func TestOtherTypesAreRefused(t *testing.T) {
 	discoveryv3.RegisterAggregatedDiscoveryServiceServer(server, g)
 	go func() { _ = server.Serve(listener) }() // it ends with the server
 	t.Cleanup(server.Stop)
-	run(t, config.XDS{Address: listener.Addr().String()}, "")
+	followTestPlane(t, config.XDS{Address: listener.Addr().String()}, "")
 	for i, refused := range []bool{false, false, true, false} {
 		select {
 		case r := <-g.replies:
@@ -301,7 +300,7 @@ func TestNamesOfFilesAreNotLogged(t *testing.T) {
 		files.Enabled = true
 		log, ended := new(proctest.LogBuffer), make(chan bool, 1)
 		ctx, cancel := context.WithCancel(t.Context())
-		client := &xds.Client{
+		client := &xdsClient{
 			Config: config.XDS{Address: "127.0.0.1:1", TLS: files, Retry: time.Millisecond, MaxRetry: time.Millisecond, MaxMessage: 1 << 20},
 			Log:    slog.New(slog.NewTextHandler(log, nil)), Connected: func(bool) {},
 		}
