@@ -15,7 +15,6 @@ import (
 	"github.com/spf13/cobra"
 	"golang.org/x/sync/errgroup"
 
-	"github.com/ratelimit/ratelimit/internal/cli/consoleproxy"
 	"github.com/ratelimit/ratelimit/internal/command"
 	"github.com/ratelimit/ratelimit/pkg/admin"
 	"github.com/ratelimit/ratelimit/pkg/api"
@@ -85,9 +84,9 @@ func (f *consoleFlags) run(cmd *cobra.Command) error {
 	if err != nil {
 		return command.Failed(fmt.Errorf("--port: %w", err))
 	}
-	proxy := consoleproxy.New(consoleproxy.Config{Service: &f.connection, Base: base, Address: listener.Addr().String(), Now: time.Now})
+	proxy := newConsoleProxy(consoleProxyConfig{Service: &f.connection, Base: base, Address: listener.Addr().String(), Now: time.Now})
 	cmd.PrintErrf("The console of %s, version %s, as %s with the role %s. The link is good for one login within %d seconds. Ctrl-C ends the console.\n",
-		f.server, status.Version, api.Name(status.Principal), status.Role, int(consoleproxy.LoginTime.Seconds()))
+		f.server, status.Version, api.Name(status.Principal), status.Role, int(consoleLoginTime.Seconds()))
 	if _, err := fmt.Fprintln(cmd.OutOrStdout(), proxy.Link()); err != nil {
 		return command.Failed(errors.Join(err, listener.Close()))
 	}

@@ -8,7 +8,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/ratelimit/ratelimit/internal/cli/manifest"
-	"github.com/ratelimit/ratelimit/internal/cli/rulestest"
 	"github.com/ratelimit/ratelimit/internal/command"
 )
 
@@ -51,14 +50,14 @@ It exits with 0 if every answer is as expected, 1 if one is not, and 2 if a file
 }
 
 // report returns the writer of a form of output.
-func (f *testFlags) report() (func(io.Writer, []rulestest.Suite) error, error) {
+func (f *testFlags) report() (func(io.Writer, []testSuite) error, error) {
 	switch f.output {
 	case "text":
-		return rulestest.WriteText, nil
+		return writeTestText, nil
 	case "tap":
-		return rulestest.WriteTAP, nil
+		return writeTAP, nil
 	case "junit":
-		return rulestest.WriteJUnit, nil
+		return writeJUnit, nil
 	}
 	return nil, fmt.Errorf("--output is %.100q; it must be text, tap or junit", f.output)
 }
@@ -72,7 +71,7 @@ func (f *testFlags) run(cmd *cobra.Command, paths []string) error {
 	if err != nil {
 		return err
 	}
-	suites := make([]rulestest.Suite, 0, len(sources))
+	suites := make([]testSuite, 0, len(sources))
 	for _, s := range sources {
 		suite, err := f.suite(cmd, s)
 		if err != nil {
@@ -83,17 +82,17 @@ func (f *testFlags) run(cmd *cobra.Command, paths []string) error {
 	if err := report(cmd.OutOrStdout(), suites); err != nil {
 		return command.Failed(err)
 	}
-	if n, _, _ := rulestest.Failed(suites); n > 0 {
+	if n, _, _ := countFailed(suites); n > 0 {
 		return command.Refused()
 	}
 	return nil
 }
 
 // suite runs the cases of a file.
-func (f *testFlags) suite(cmd *cobra.Command, s manifest.Source) (rulestest.Suite, error) {
-	file, problems := rulestest.Parse(s.Name, s.Data)
+func (f *testFlags) suite(cmd *cobra.Command, s manifest.Source) (testSuite, error) {
+	file, problems := parseTestFile(s.Name, s.Data)
 	if len(problems) > 0 {
-		return rulestest.Suite{}, problems
+		return testSuite{}, problems
 	}
 	from := f.Source
 	if from.File == "" && !from.Demo && file.Config != "" {
@@ -104,8 +103,8 @@ func (f *testFlags) suite(cmd *cobra.Command, s manifest.Source) (rulestest.Suit
 	}
 	cfg, err := from.Load()
 	if err != nil {
-		return rulestest.Suite{}, err
+		return testSuite{}, err
 	}
 	results, err := file.Run(cmd.Context(), cfg)
-	return rulestest.Suite{File: file, Results: results}, command.Failed(err)
+	return testSuite{File: file, Results: results}, command.Failed(err)
 }

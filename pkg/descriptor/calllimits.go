@@ -5,7 +5,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/ratelimit/ratelimit/pkg/descriptor/expression"
 	"github.com/ratelimit/ratelimit/pkg/limiter"
 )
 
@@ -39,8 +38,8 @@ type callLimits struct {
 // when says to which calls a limit applies, and to which of its buckets.
 type when struct {
 	spec       CallLimitSpec
-	conditions []*expression.Expression
-	variables  []*expression.Expression
+	conditions []*celExpression
+	variables  []*celExpression
 	blocked    bool // it admits nothing
 }
 
@@ -57,7 +56,7 @@ func (l *callLimits) candidates(call *Call, rules []*Rule) []*Rule {
 }
 
 // applies reports whether the limit applies to a call.
-func (w *when) applies(in *expression.Input) (bool, error) {
+func (w *when) applies(in *celInput) (bool, error) {
 	for _, condition := range w.conditions {
 		if ok, err := condition.Test(in); err != nil || !ok {
 			return false, err
@@ -67,7 +66,7 @@ func (w *when) applies(in *expression.Input) (bool, error) {
 }
 
 // entity appends the name of the bucket's entity: the variables and their values.
-func (w *when) entity(in *expression.Input, buf []byte) ([]byte, error) {
+func (w *when) entity(in *celInput, buf []byte) ([]byte, error) {
 	for i, variable := range w.variables {
 		value, err := variable.Text(in)
 		if err != nil {

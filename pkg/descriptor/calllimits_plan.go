@@ -1,7 +1,6 @@
 package descriptor
 
 import (
-	"github.com/ratelimit/ratelimit/pkg/descriptor/expression"
 	"github.com/ratelimit/ratelimit/pkg/limiter"
 )
 
@@ -24,8 +23,8 @@ func (r *Rules) planCallLimits(d *Domain, call *Call, plan *Plan) {
 }
 
 // input returns the input of expressions for a call.
-func input(call *Call) *expression.Input {
-	in := &expression.Input{Descriptors: make([]map[string]string, len(call.Descriptors))}
+func input(call *Call) *celInput {
+	in := &celInput{Descriptors: make([]map[string]string, len(call.Descriptors))}
 	for i := range call.Descriptors {
 		entries := call.Descriptors[i].Entries
 		in.Descriptors[i] = make(map[string]string, len(entries))
@@ -48,7 +47,7 @@ func (u Use) mode() limiter.Mode {
 type limitPlanner struct {
 	plan *Plan
 	call *Call
-	in   *expression.Input
+	in   *celInput
 	out  Outcome
 }
 

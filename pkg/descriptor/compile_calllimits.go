@@ -9,16 +9,15 @@ import (
 	"strings"
 	"time"
 
-	"github.com/ratelimit/ratelimit/pkg/descriptor/expression"
 	"github.com/ratelimit/ratelimit/pkg/limiter"
 )
 
 // missing reports whether an expression lacks an entry of the call.
-func missing(err error) bool { return errors.Is(err, expression.ErrMissing) }
+func missing(err error) bool { return errors.Is(err, errMissingEntry) }
 
 // callLimits compiles the limits of a domain of a limitador file.
 func (c *compiler) callLimits(d *Domain, spec *DomainSpec) {
-	expressions, err := expression.NewCompiler()
+	expressions, err := newCELCompiler()
 	if err != nil {
 		c.problem(spec.Path, "%v", err)
 		return
@@ -100,8 +99,8 @@ func (c *compiler) callLimit(r *Rule, s *CallLimitSpec, identity string) {
 }
 
 // when compiles the expressions of a limit.
-func (c *compiler) when(w *when, s *CallLimitSpec, expressions *expression.Compiler) {
-	list := func(key string, texts []string, compile func(string) (*expression.Expression, error)) (all []*expression.Expression) {
+func (c *compiler) when(w *when, s *CallLimitSpec, expressions *celCompiler) {
+	list := func(key string, texts []string, compile func(string) (*celExpression, error)) (all []*celExpression) {
 		for i, text := range texts {
 			e, err := compile(text)
 			if err != nil {
@@ -114,5 +113,5 @@ func (c *compiler) when(w *when, s *CallLimitSpec, expressions *expression.Compi
 	}
 	w.conditions = list("conditions", s.Conditions, expressions.Condition)
 	w.variables = list("variables", s.Variables, expressions.Variable)
-	slices.SortFunc(w.variables, func(a, b *expression.Expression) int { return strings.Compare(a.String(), b.String()) })
+	slices.SortFunc(w.variables, func(a, b *celExpression) int { return strings.Compare(a.String(), b.String()) })
 }

@@ -1,4 +1,4 @@
-package rulestest
+package cli
 
 import (
 	"encoding/json"
@@ -15,33 +15,34 @@ const (
 	maxAdvance = 10 * 366 * 24 * time.Hour
 )
 
-// File is a file of cases.
-type File struct {
+// testFile is a file of cases: calls, and the answers that are expected. Every case begins with full buckets at the same
+// time, in memory. Time moves by the steps of the case alone, so a case of a month takes no longer than one of a second.
+type testFile struct {
 	Name   string
 	Config string // path of the configuration, as the file says it; "" = it does not
-	Cases  []Case
+	Cases  []testCase
 }
 
-// Case is a script of calls against full buckets.
-type Case struct {
+// testCase is a script of calls against full buckets.
+type testCase struct {
 	Name  string
 	Line  int
 	Begin time.Time // of the first step; zero = 2026-01-01, 00:00 UTC
-	Steps []Step
+	Steps []testStep
 }
 
-// Step moves time on, and then makes a call, if it has one.
-type Step struct {
+// testStep moves time on, and then makes a call, if it has one.
+type testStep struct {
 	Line    int
 	Advance time.Duration
-	Call    string // RateLimitRequest in JSON; "" = none
-	Text    string // of the call, for people
-	Repeat  int    // how often the call is made, 1 or more
-	Expect  Expect // of each call; amounts and times of the last
+	Call    string     // RateLimitRequest in JSON; "" = none
+	Text    string     // of the call, for people
+	Repeat  int        // how often the call is made, 1 or more
+	Expect  testExpect // of each call; amounts and times of the last
 }
 
-// Expect is the answer that a call should have. Members that are absent are not compared.
-type Expect struct {
+// testExpect is the answer that a call should have. Members that are absent are not compared.
+type testExpect struct {
 	Answer     string // allowed or denied; "" = either
 	Limit      string // that denied
 	Entity     string // whose limit denied
@@ -52,9 +53,9 @@ type Expect struct {
 	Each       []string // allowed or denied, for each descriptor
 }
 
-// Parse reads a file of cases, with every mistake in it.
-func Parse(name string, data []byte) (*File, yamlcfg.Problems) {
-	f := &File{Name: name}
+// parseTestFile reads a file of cases, with every mistake in it.
+func parseTestFile(name string, data []byte) (*testFile, yamlcfg.Problems) {
+	f := &testFile{Name: name}
 	problems := yamlcfg.Documents(name, data, f.read)
 	if len(problems) == 0 && len(f.Cases) == 0 {
 		problems = yamlcfg.Problems{{File: name, Text: "has no case: give cases, each with name and steps"}}
@@ -62,15 +63,15 @@ func Parse(name string, data []byte) (*File, yamlcfg.Problems) {
 	return f, problems
 }
 
-func (f *File) read(n yamlcfg.Node) {
+func (f *testFile) read(n yamlcfg.Node) {
 	n.Fields(
 		yamlcfg.Field{Name: "config", Read: yamlcfg.Name(&f.Config).Decode},
 		yamlcfg.Field{Name: "cases", Read: func(n yamlcfg.Node) { n.Items(f.readCase) }},
 	)
 }
 
-func (f *File) readCase(n yamlcfg.Node) {
-	c := Case{Line: n.Line()}
+func (f *testFile) readCase(n yamlcfg.Node) {
+	c := testCase{Line: n.Line()}
 	n.Fields(
 		yamlcfg.Field{Name: "name", Read: yamlcfg.Name(&c.Name).Decode},
 		yamlcfg.Field{Name: "begin", Read: func(n yamlcfg.Node) {
@@ -81,7 +82,7 @@ func (f *File) readCase(n yamlcfg.Node) {
 			c.Begin = begin
 		}},
 		yamlcfg.Field{Name: "steps", Read: func(n yamlcfg.Node) {
-			n.Items(func(n yamlcfg.Node) { c.Steps = append(c.Steps, readStep(n)) })
+			n.Items(func(n yamlcfg.Node) { c.Steps = append(c.Steps, readTestStep(n)) })
 		}},
 	)
 	switch {
@@ -93,8 +94,8 @@ func (f *File) readCase(n yamlcfg.Node) {
 	f.Cases = append(f.Cases, c)
 }
 
-func readStep(n yamlcfg.Node) Step {
-	s := Step{Line: n.Line(), Repeat: 1}
+func readTestStep(n yamlcfg.Node) testStep {
+	s := testStep{Line: n.Line(), Repeat: 1}
 	n.Fields(
 		yamlcfg.Field{Name: "advance", Read: yamlcfg.Duration(&s.Advance, time.Millisecond, maxAdvance).Decode},
 		yamlcfg.Field{Name: "call", Read: s.readCall},
@@ -117,10 +118,10 @@ func readStep(n yamlcfg.Node) Step {
 }
 
 // readCall reads a call: "DOMAIN KEY=VALUE...", or a RateLimitRequest.
-func (s *Step) readCall(n yamlcfg.Node) {
+func (s *testStep) readCall(n yamlcfg.Node) {
 	if n.IsScalar() {
 		yamlcfg.Name(&s.Text).Decode(n)
-		s.Call = callOf(n, s.Text)
+		s.Call = readTestCall(n, s.Text)
 		return
 	}
 	var value any
@@ -136,37 +137,37 @@ func (s *Step) readCall(n yamlcfg.Node) {
 	s.Call, s.Text = string(text), string(text)
 }
 
-type entryJSON struct {
+type callEntryJSON struct {
 	Key   string `json:"key"`
 	Value string `json:"value"`
 }
 
-type descriptorJSON struct {
-	Entries []entryJSON `json:"entries"`
+type callDescriptorJSON struct {
+	Entries []callEntryJSON `json:"entries"`
 }
 
 type callJSON struct {
-	Domain      string           `json:"domain"`
-	Descriptors []descriptorJSON `json:"descriptors"`
+	Domain      string               `json:"domain"`
+	Descriptors []callDescriptorJSON `json:"descriptors"`
 }
 
-// callOf returns the request of the short form of a call.
-func callOf(n yamlcfg.Node, text string) string {
+// readTestCall returns the request of the short form of a call.
+func readTestCall(n yamlcfg.Node, text string) string {
 	fields := strings.Fields(text)
 	if len(fields) < 2 {
 		n.Failf("must be a domain and entries, such as shop user=ada, or a RateLimitRequest, not %.100q", text)
 		return ""
 	}
-	var d descriptorJSON
+	var d callDescriptorJSON
 	for _, field := range fields[1:] {
 		key, value, ok := strings.Cut(field, "=")
 		if !ok {
 			n.Failf("%.100q is not an entry: write KEY=VALUE", field)
 			return ""
 		}
-		d.Entries = append(d.Entries, entryJSON{key, value})
+		d.Entries = append(d.Entries, callEntryJSON{key, value})
 	}
-	out, err := json.Marshal(callJSON{fields[0], []descriptorJSON{d}})
+	out, err := json.Marshal(callJSON{fields[0], []callDescriptorJSON{d}})
 	if err != nil {
 		n.Failf("%v", err)
 	}
@@ -180,7 +181,7 @@ const (
 )
 
 // read reads the answer alone, or a mapping with more.
-func (e *Expect) read(n yamlcfg.Node) {
+func (e *testExpect) read(n yamlcfg.Node) {
 	if n.IsScalar() {
 		yamlcfg.Enum(&e.Answer, allowed, denied).Decode(n)
 		return

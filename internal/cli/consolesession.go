@@ -1,4 +1,4 @@
-package consoleproxy
+package cli
 
 import (
 	"crypto/rand"
@@ -7,11 +7,11 @@ import (
 	"time"
 )
 
-// LoginTime is how long a browser can log in, from the start of the proxy.
-const LoginTime = time.Minute
+// consoleLoginTime is how long a browser can log in, from the start of the proxy.
+const consoleLoginTime = time.Minute
 
-// session is the one login of a proxy. It ends with the proxy. It is safe for concurrent use.
-type session struct {
+// consoleSession is the one login of a proxy. It ends with the proxy. It is safe for concurrent use.
+type consoleSession struct {
 	now   func() time.Time
 	token string
 	until time.Time // the end of the time to log in
@@ -20,12 +20,12 @@ type session struct {
 	value string // of the cookie; "" = there was no login yet
 }
 
-func newSession(now func() time.Time) *session {
-	return &session{now: now, token: rand.Text(), until: now().Add(LoginTime)}
+func newConsoleSession(now func() time.Time) *consoleSession {
+	return &consoleSession{now: now, token: rand.Text(), until: now().Add(consoleLoginTime)}
 }
 
 // open returns the value of the cookie for the token, once.
-func (s *session) open(token string) (value string, ok bool) {
+func (s *consoleSession) open(token string) (value string, ok bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if !equal(token, s.token) || s.value != "" || !s.now().Before(s.until) {
@@ -36,7 +36,7 @@ func (s *session) open(token string) (value string, ok bool) {
 }
 
 // has reports whether a value is that of the cookie.
-func (s *session) has(value string) bool {
+func (s *consoleSession) has(value string) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.value != "" && equal(value, s.value)

@@ -1,4 +1,4 @@
-package rulestest
+package cli
 
 import (
 	"strconv"
@@ -8,13 +8,13 @@ import (
 
 // compare returns the members of an answer that are not as expected. Amounts and times are
 // those of the last call of a step.
-func (e *Expect) compare(got *answer, last bool) (wrong []Mismatch) {
+func (e *testExpect) compare(got *testAnswer, last bool) (wrong []mismatch) {
 	check := func(member, want, got string) {
 		if want != "" && want != got {
-			wrong = append(wrong, Mismatch{member, want, got})
+			wrong = append(wrong, mismatch{member, want, got})
 		}
 	}
-	check("answer", e.Answer, verdict(got.OverallCode))
+	check("answer", e.Answer, testVerdict(got.OverallCode))
 	check("limit", e.Limit, got.Metadata.Limit)
 	check("entity", e.Entity, got.Metadata.Entity)
 	check("rule", e.Rule, got.Metadata.Rule)
@@ -32,7 +32,7 @@ func (e *Expect) compare(got *answer, last bool) (wrong []Mismatch) {
 	return wrong
 }
 
-func verdict(code string) string {
+func testVerdict(code string) string {
 	if code == "OVER_LIMIT" {
 		return denied
 	}
@@ -40,16 +40,16 @@ func verdict(code string) string {
 }
 
 // each has the verdict of each descriptor.
-func (a *answer) each() string {
+func (a *testAnswer) each() string {
 	all := make([]string, len(a.Statuses))
 	for i, s := range a.Statuses {
-		all[i] = verdict(s.Code)
+		all[i] = testVerdict(s.Code)
 	}
 	return strings.Join(all, " ")
 }
 
 // remaining is the fewest tokens of the descriptors that a limit spoke for; none = no limit did.
-func (a *answer) remaining() string {
+func (a *testAnswer) remaining() string {
 	text, least := "none", int64(0)
 	for _, s := range a.Statuses {
 		if s.CurrentLimit != nil && (text == "none" || s.LimitRemaining < least) {
@@ -61,12 +61,12 @@ func (a *answer) remaining() string {
 }
 
 // explain adds the members of a denial that were not compared.
-func (a *answer) explain(wrong []Mismatch) []Mismatch {
+func (a *testAnswer) explain(wrong []mismatch) []mismatch {
 	have := make(map[string]bool)
 	for _, m := range wrong {
 		have[m.Member] = true
 	}
-	for _, m := range []Mismatch{
+	for _, m := range []mismatch{
 		{"limit", "", a.Metadata.Limit},
 		{"entity", "", a.Metadata.Entity},
 		{"rule", "", a.Metadata.Rule},

@@ -1,4 +1,4 @@
-package rulestest_test
+package cli
 
 import (
 	"encoding/xml"
@@ -8,11 +8,10 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/ratelimit/ratelimit/config"
-	"github.com/ratelimit/ratelimit/internal/cli/rulestest"
 )
 
-// rules give a user 2 requests a minute, and reserve tokens of a model.
-const rules = `
+// testedRules give a user 2 requests a minute, and reserve tokens of a model.
+const testedRules = `
 limits: {system: {rpm: 2/minute, tpm: 100/minute, usd: 5 USD/month calendar}}
 prices: {gpt: {input: 2.50 USD}}
 domains:
@@ -31,13 +30,13 @@ domains:
   - {name: reserve, match: {key: "*"}, entity: "key/{key}", resource: api, reserve: {tpm: hits}}
 `
 
-func run(t *testing.T, text string) rulestest.Suite {
+func runTestFile(t *testing.T, text string) testSuite {
 	t.Helper()
-	cfg, err := config.Parse("rules.yaml", []byte(rules), nil)
+	cfg, err := config.Parse("rules.yaml", []byte(testedRules), nil)
 	if err != nil {
 		t.Fatal(err)
 	}
-	f, wrong := rulestest.Parse("c.yaml", []byte(text))
+	f, wrong := parseTestFile("c.yaml", []byte(text))
 	if len(wrong) > 0 {
 		t.Fatal(wrong)
 	}
@@ -45,21 +44,21 @@ func run(t *testing.T, text string) rulestest.Suite {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return rulestest.Suite{File: f, Results: results}
+	return testSuite{File: f, Results: results}
 }
 
-func text(t *testing.T, s rulestest.Suite) string {
+func textOf(t *testing.T, s testSuite) string {
 	t.Helper()
 	var b strings.Builder
-	if err := rulestest.WriteText(&b, []rulestest.Suite{s}); err != nil {
+	if err := writeTestText(&b, []testSuite{s}); err != nil {
 		t.Fatal(err)
 	}
 	return b.String()
 }
 
 // Cases have buckets of their own, and time moves by their steps alone.
-func TestRun(t *testing.T) {
-	got := text(t, run(t, `
+func TestCases(t *testing.T) {
+	got := textOf(t, runTestFile(t, `
 cases:
 - name: first
   steps:
@@ -94,8 +93,8 @@ ok    c.yaml:18  reservation
 }
 
 // A failure names its line, the call, the expected and the real answer.
-func TestFailure(t *testing.T) {
-	s := run(t, `cases:
+func TestFailedCase(t *testing.T) {
+	s := runTestFile(t, `cases:
 - name: "too many # <&>"
   steps:
   - {call: shop user=ada, repeat: 3, expect: allowed}
@@ -136,11 +135,11 @@ FAIL  c.yaml:9  too few
       + remaining: 1
 3 cases, 3 failed, 7 calls
 `
-	if diff := cmp.Diff(want, text(t, s)); diff != "" {
+	if diff := cmp.Diff(want, textOf(t, s)); diff != "" {
 		t.Error(diff)
 	}
 	var tap, junit strings.Builder
-	if err := rulestest.WriteTAP(&tap, []rulestest.Suite{s}); err != nil || !strings.Contains(tap.String(), "1..3\nnot ok 1 - c.yaml:2 too many \\# <&>\n# c.yaml:4: ") {
+	if err := writeTAP(&tap, []testSuite{s}); err != nil || !strings.Contains(tap.String(), "1..3\nnot ok 1 - c.yaml:2 too many \\# <&>\n# c.yaml:4: ") {
 		t.Errorf("%v\n%s", err, tap.String())
 	}
 	var read struct {
@@ -154,7 +153,7 @@ FAIL  c.yaml:9  too few
 			} `xml:"testcase"`
 		} `xml:"testsuite"`
 	}
-	err := rulestest.WriteJUnit(&junit, []rulestest.Suite{s})
+	err := writeJUnit(&junit, []testSuite{s})
 	if err == nil {
 		err = xml.Unmarshal([]byte(junit.String()), &read)
 	}
@@ -164,7 +163,7 @@ FAIL  c.yaml:9  too few
 }
 
 // Every mistake of a file is reported with its line.
-func TestMistakes(t *testing.T) {
+func TestMistakesOfTestFiles(t *testing.T) {
 	for file, want := range map[string]string{
 		"":                       "c.yaml: has no case",
 		"case: []":               `c.yaml:1: case: unknown key "case"; did you mean "cases"?`,
@@ -182,12 +181,12 @@ func TestMistakes(t *testing.T) {
 		"cases: [{name: a, steps: [{call: {domain: shop, descriptors: [{entry: []}]}, expect: allowed}]}]": `unknown field "entry"`,
 		"cases: [{name: a, steps: [{call: {domain: shop, descriptors: [{1: 2}]}, expect: allowed}]}]":      "c.yaml:1: cases[0].steps[0].call",
 	} {
-		if _, problems := rulestest.Parse("c.yaml", []byte(file)); !strings.Contains(problems.Error(), want) {
+		if _, problems := parseTestFile("c.yaml", []byte(file)); !strings.Contains(problems.Error(), want) {
 			t.Errorf("%s:\ngot  %v\nwant %s", file, problems, want)
 		}
 	}
-	f, _ := rulestest.Parse("c.yaml", []byte(`cases: [{name: a, steps: [{call: {domain: chat, descriptors: [{entries: [{key: reservation_id, value: "${reservation}"}]}]}, expect: allowed}]}]`))
-	cfg, err := config.Parse("rules.yaml", []byte(rules), nil)
+	f, _ := parseTestFile("c.yaml", []byte(`cases: [{name: a, steps: [{call: {domain: chat, descriptors: [{entries: [{key: reservation_id, value: "${reservation}"}]}]}, expect: allowed}]}]`))
+	cfg, err := config.Parse("rules.yaml", []byte(testedRules), nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -196,10 +195,10 @@ func TestMistakes(t *testing.T) {
 	}
 }
 
-func FuzzParse(f *testing.F) {
+func FuzzParseTestFile(f *testing.F) {
 	f.Add("cases: [{name: a, steps: [{call: shop user=ada, expect: allowed}, {advance: 1s, call: {domain: a, descriptors: [{}]}}]}]")
 	f.Fuzz(func(t *testing.T, text string) {
-		file, problems := rulestest.Parse("f", []byte(text))
+		file, problems := parseTestFile("f", []byte(text))
 		if len(problems) == 0 && len(file.Cases) == 0 {
 			t.Error("a file without cases is no mistake")
 		}

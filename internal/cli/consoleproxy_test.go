@@ -1,4 +1,4 @@
-package consoleproxy_test
+package cli
 
 import (
 	"errors"
@@ -9,20 +9,18 @@ import (
 	"strings"
 	"testing"
 	"time"
-
-	"github.com/ratelimit/ratelimit/internal/cli/consoleproxy"
 )
 
-const host = "127.0.0.1:8099"
+const consoleHost = "127.0.0.1:8099"
 
-// service records the requests that the proxy makes, and answers with a text and a cookie.
-type service struct {
+// fakeService records the requests that the proxy makes, and answers with a text and a cookie.
+type fakeService struct {
 	requests []*http.Request
 	bodies   []string
 	err      error
 }
 
-func (s *service) Do(r *http.Request) (*http.Response, error) {
+func (s *fakeService) Do(r *http.Request) (*http.Response, error) {
 	if s.err != nil {
 		return nil, s.err
 	}
@@ -38,30 +36,30 @@ func (s *service) Do(r *http.Request) (*http.Response, error) {
 	return w.Result(), nil
 }
 
-// fixture is a proxy with its service and its clock.
-type fixture struct {
-	*consoleproxy.Proxy
+// proxyFixture is a proxy with its service and its clock.
+type proxyFixture struct {
+	*consoleProxy
 
-	service service
+	service fakeService
 	now     time.Time
 }
 
-func newFixture(t *testing.T) *fixture {
+func newProxyFixture(t *testing.T) *proxyFixture {
 	t.Helper()
 	base, err := url.Parse("http://upstream.example/prefix")
 	if err != nil {
 		t.Fatal(err)
 	}
-	f := &fixture{now: time.Unix(1000, 0)}
-	f.Proxy = consoleproxy.New(consoleproxy.Config{Service: &f.service, Base: base, Address: host, Now: func() time.Time { return f.now }})
+	f := &proxyFixture{now: time.Unix(1000, 0)}
+	f.consoleProxy = newConsoleProxy(consoleProxyConfig{Service: &f.service, Base: base, Address: consoleHost, Now: func() time.Time { return f.now }})
 	return f
 }
 
 // ask makes a request as the page does. Headers are names and values; Host is one of them.
-func (f *fixture) ask(t *testing.T, method, path, body string, headers ...string) *httptest.ResponseRecorder {
+func (f *proxyFixture) ask(t *testing.T, method, path, body string, headers ...string) *httptest.ResponseRecorder {
 	t.Helper()
 	r := httptest.NewRequestWithContext(t.Context(), method, path, strings.NewReader(body))
-	r.Host = host
+	r.Host = consoleHost
 	if body != "" {
 		r.Header.Set("Content-Type", "application/json")
 	}
@@ -78,22 +76,22 @@ func (f *fixture) ask(t *testing.T, method, path, body string, headers ...string
 }
 
 // token is the token of the link.
-func (f *fixture) token(t *testing.T) string {
+func (f *proxyFixture) token(t *testing.T) string {
 	t.Helper()
-	token, ok := strings.CutPrefix(f.Link(), "http://"+host+"/#login=")
+	token, ok := strings.CutPrefix(f.Link(), "http://"+consoleHost+"/#login=")
 	if !ok || len(token) < 26 {
 		t.Fatalf("the link is %s", f.Link())
 	}
 	return token
 }
 
-func (f *fixture) login(t *testing.T, token string, headers ...string) *httptest.ResponseRecorder {
+func (f *proxyFixture) login(t *testing.T, token string, headers ...string) *httptest.ResponseRecorder {
 	t.Helper()
 	return f.ask(t, http.MethodPost, "/console/login", `{"token":"`+token+`"}`, headers...)
 }
 
 // cookie logs in, and returns the cookie as a browser sends it.
-func (f *fixture) cookie(t *testing.T) string {
+func (f *proxyFixture) cookie(t *testing.T) string {
 	t.Helper()
 	cookies := f.login(t, f.token(t)).Result().Cookies()
 	if len(cookies) != 1 {
@@ -104,14 +102,14 @@ func (f *fixture) cookie(t *testing.T) string {
 
 // A token is for one login. The cookie of it, and nothing else, opens the service.
 func TestLogin(t *testing.T) {
-	f := newFixture(t)
+	f := newProxyFixture(t)
 	if w := f.ask(t, http.MethodGet, "/console/session", ""); w.Code != http.StatusUnauthorized {
 		t.Errorf("a session before the login: %d", w.Code)
 	}
 	if w := f.login(t, "wrong"); w.Code != http.StatusUnauthorized || len(w.Result().Cookies()) > 0 {
 		t.Errorf("a wrong token: %d", w.Code)
 	}
-	w := f.login(t, f.token(t), "Origin", "http://"+host, "Sec-Fetch-Site", "same-origin")
+	w := f.login(t, f.token(t), "Origin", "http://"+consoleHost, "Sec-Fetch-Site", "same-origin")
 	if w.Code != http.StatusNoContent || w.Body.Len() > 0 {
 		t.Fatalf("login: %d %s", w.Code, w.Body)
 	}
@@ -145,13 +143,13 @@ func TestLogin(t *testing.T) {
 
 // The time of a login is bounded, the session is not.
 func TestLoginTime(t *testing.T) {
-	late := newFixture(t)
-	late.now = late.now.Add(consoleproxy.LoginTime)
+	late := newProxyFixture(t)
+	late.now = late.now.Add(consoleLoginTime)
 	if w := late.login(t, late.token(t)); w.Code != http.StatusUnauthorized || !strings.Contains(w.Body.String(), "start ratelimit console again") {
 		t.Errorf("after a minute: %d %s", w.Code, w.Body)
 	}
-	f := newFixture(t)
-	f.now = f.now.Add(consoleproxy.LoginTime - 1)
+	f := newProxyFixture(t)
+	f.now = f.now.Add(consoleLoginTime - 1)
 	cookie := f.cookie(t)
 	f.now = f.now.Add(24 * time.Hour)
 	if w := f.ask(t, http.MethodGet, "/v1/status", "", "Cookie", cookie); w.Code != http.StatusOK {
@@ -161,7 +159,7 @@ func TestLoginTime(t *testing.T) {
 
 // Requests under another name, and of pages of another site or port, are refused, with the cookie too.
 func TestForeignPages(t *testing.T) {
-	f := newFixture(t)
+	f := newProxyFixture(t)
 	for name, headers := range map[string][]string{
 		"a name of another party": {"Host", "evil.example:8099"},
 		"an address":              {"Host", "192.0.2.1:8099"},
@@ -170,7 +168,7 @@ func TestForeignPages(t *testing.T) {
 		"another site":            {"Origin", "https://evil.example"},
 		"another port":            {"Origin", "http://127.0.0.1:9999"},
 		"no origin to tell":       {"Origin", "null"},
-		"https":                   {"Origin", "https://" + host},
+		"https":                   {"Origin", "https://" + consoleHost},
 		"a cross-site request":    {"Sec-Fetch-Site", "cross-site"},
 		"a same-site request":     {"Sec-Fetch-Site", "same-site"},
 	} {
@@ -200,7 +198,7 @@ func TestForeignPages(t *testing.T) {
 
 // The page and its files need no session; no path is taken for one of them that a server may read as another.
 func TestPageIsOpen(t *testing.T) {
-	f := newFixture(t)
+	f := newProxyFixture(t)
 	open := []string{"/", "/?namespace=a", "/console/main.js", "/console/a/b.js"}
 	for _, path := range open {
 		if w := f.ask(t, http.MethodGet, path, "", "Sec-Fetch-Site", "cross-site"); w.Code != http.StatusOK {
@@ -224,10 +222,10 @@ func TestPageIsOpen(t *testing.T) {
 
 // A request goes to the service as it is, without what the browser knows.
 func TestForward(t *testing.T) {
-	f := newFixture(t)
+	f := newProxyFixture(t)
 	cookie := f.cookie(t)
 	w := f.ask(t, http.MethodPut, "/v1/namespaces/default/limits/entities/key%2Fk-1?dryRun=true", `{"limits":{}}`, "Cookie", cookie+"; other=1",
-		"If-Match", `"e"`, "Authorization", "Bearer x", "Origin", "http://"+host, "Referer", "http://"+host+"/", "Sec-Fetch-Site", "same-origin", "X-Forwarded-For", "192.0.2.1")
+		"If-Match", `"e"`, "Authorization", "Bearer x", "Origin", "http://"+consoleHost, "Referer", "http://"+consoleHost+"/", "Sec-Fetch-Site", "same-origin", "X-Forwarded-For", "192.0.2.1")
 	if w.Code != http.StatusOK || w.Body.String() != "of the service" || w.Header().Get("ETag") != `"e"` || w.Header().Get("Set-Cookie") != "" {
 		t.Errorf("got %d %s %v", w.Code, w.Body, w.Header())
 	}
@@ -254,7 +252,7 @@ func TestForward(t *testing.T) {
 
 // Logins that are none use nothing up.
 func TestLoginsThatAreNone(t *testing.T) {
-	f := newFixture(t)
+	f := newProxyFixture(t)
 	token := `{"token":"` + f.token(t) + `"}`
 	for _, test := range []struct {
 		name, method, body, kind string

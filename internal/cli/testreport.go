@@ -1,4 +1,4 @@
-package rulestest
+package cli
 
 import (
 	"encoding/xml"
@@ -7,14 +7,14 @@ import (
 	"strings"
 )
 
-// Suite is a file and the outcome of its cases.
-type Suite struct {
-	File    *File
-	Results []Result
+// testSuite is a file and the outcome of its cases.
+type testSuite struct {
+	File    *testFile
+	Results []testResult
 }
 
-// Failed counts the cases that failed, of all suites.
-func Failed(suites []Suite) (failed, cases, calls int) {
+// countFailed counts the cases that failed, of all suites.
+func countFailed(suites []testSuite) (failed, cases, calls int) {
 	for _, s := range suites {
 		for _, r := range s.Results {
 			cases++
@@ -27,8 +27,8 @@ func Failed(suites []Suite) (failed, cases, calls int) {
 	return failed, cases, calls
 }
 
-// WriteText writes the outcome for people.
-func WriteText(w io.Writer, suites []Suite) error {
+// writeTestText writes the outcome for people.
+func writeTestText(w io.Writer, suites []testSuite) error {
 	var b strings.Builder
 	for _, s := range suites {
 		for _, r := range s.Results {
@@ -44,7 +44,7 @@ func WriteText(w io.Writer, suites []Suite) error {
 			}
 		}
 	}
-	failed, cases, calls := Failed(suites)
+	failed, cases, calls := countFailed(suites)
 	fmt.Fprintf(&b, "%d cases, %d failed, %d calls\n", cases, failed, calls)
 	_, err := io.WriteString(w, b.String())
 	return err
@@ -52,7 +52,7 @@ func WriteText(w io.Writer, suites []Suite) error {
 
 // text describes a failure: the call, and then each member with - the expected and + the
 // real value.
-func (f *Failure) text(file string) string {
+func (f *testFailure) text(file string) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s:%d: %s", file, f.Line, f.Call)
 	if f.Of > 1 {
@@ -72,10 +72,10 @@ func (f *Failure) text(file string) string {
 	return b.String()
 }
 
-// WriteTAP writes the outcome in version 13 of the Test Anything Protocol.
-func WriteTAP(w io.Writer, suites []Suite) error {
+// writeTAP writes the outcome in version 13 of the Test Anything Protocol.
+func writeTAP(w io.Writer, suites []testSuite) error {
 	var b strings.Builder
-	_, cases, _ := Failed(suites)
+	_, cases, _ := countFailed(suites)
 	fmt.Fprintf(&b, "TAP version 13\n1..%d\n", cases)
 	n := 0
 	for _, s := range suites {
@@ -123,8 +123,8 @@ type junitFailure struct {
 	Text    string `xml:",chardata"`
 }
 
-// WriteJUnit writes the outcome as the XML of JUnit, which continuous integration reads.
-func WriteJUnit(w io.Writer, suites []Suite) error {
+// writeJUnit writes the outcome as the XML of JUnit, which continuous integration reads.
+func writeJUnit(w io.Writer, suites []testSuite) error {
 	var out junitSuites
 	for _, s := range suites {
 		one := junitSuite{Name: s.File.Name}

@@ -1,24 +1,22 @@
-package expression_test
+package descriptor
 
 import (
 	"errors"
 	"strings"
 	"testing"
-
-	"github.com/ratelimit/ratelimit/pkg/descriptor/expression"
 )
 
-func compiler(t *testing.T) *expression.Compiler {
+func celCompilerOf(t *testing.T) *celCompiler {
 	t.Helper()
-	c, err := expression.NewCompiler()
+	c, err := newCELCompiler()
 	if err != nil {
 		t.Fatal(err)
 	}
 	return c
 }
 
-func input() *expression.Input {
-	in := &expression.Input{Descriptors: []map[string]string{{"a": "1", "auth.user": "al", "n": "x"}, {"b": "2"}}}
+func exampleInput() *celInput {
+	in := &celInput{Descriptors: []map[string]string{{"a": "1", "auth.user": "al", "n": "x"}, {"b": "2"}}}
 	return in.For("free", "")
 }
 
@@ -47,12 +45,12 @@ func TestCondition(t *testing.T) {
 		{`"1" == descriptors[0].a`, true, false},
 		{`true`, true, false},
 	} {
-		e, err := compiler(t).Condition(test.text)
+		e, err := celCompilerOf(t).Condition(test.text)
 		if err != nil {
 			t.Errorf("%s: %v", test.text, err)
 			continue
 		}
-		if got, err := e.Test(input()); err != nil || got != test.want {
+		if got, err := e.Test(exampleInput()); err != nil || got != test.want {
 			t.Errorf("%s: got %t, %v", test.text, got, err)
 		}
 		if _, _, plain := e.Wants(); plain != test.plain {
@@ -67,21 +65,21 @@ func TestVariable(t *testing.T) {
 		`descriptors[0]["auth.user"]`: "al", `descriptors[1].b`: "2", `descriptors[0].a + "/" + descriptors[1].b`: "1/2", `size(descriptors)`: "2",
 		`descriptors[0].a == "1"`: "true", `limit.name`: "free", `limit.id`: "null", `1.5`: "1.5",
 	} {
-		e, err := compiler(t).Variable(text)
+		e, err := celCompilerOf(t).Variable(text)
 		if err != nil {
 			t.Errorf("%s: %v", text, err)
 			continue
 		}
-		if got, err := e.Text(input()); err != nil || got != want {
+		if got, err := e.Text(exampleInput()); err != nil || got != want {
 			t.Errorf("%s: got %q, %v", text, got, err)
 		}
 	}
 	for _, text := range []string{`descriptors[0].missing`, `descriptors[2].a`, `descriptors[0].a + descriptors[0].missing`} {
-		e, err := compiler(t).Variable(text)
+		e, err := celCompilerOf(t).Variable(text)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, err := e.Text(input()); !errors.Is(err, expression.ErrMissing) {
+		if _, err := e.Text(exampleInput()); !errors.Is(err, errMissingEntry) {
 			t.Errorf("%s: got %v", text, err)
 		}
 	}
@@ -91,12 +89,12 @@ func TestVariable(t *testing.T) {
 func TestErrors(t *testing.T) {
 	t.Parallel()
 	for _, text := range []string{`int(descriptors[0].n) > 3`, `descriptors[0].n.matches("[" + descriptors[0].n)`, `limit.name > 3`} {
-		e, err := compiler(t).Condition(text)
+		e, err := celCompilerOf(t).Condition(text)
 		if err != nil {
 			t.Errorf("%s: %v", text, err)
 			continue
 		}
-		if _, err := e.Test(input()); err == nil || errors.Is(err, expression.ErrMissing) {
+		if _, err := e.Test(exampleInput()); err == nil || errors.Is(err, errMissingEntry) {
 			t.Errorf("%s: got %v", text, err)
 		}
 	}
@@ -104,7 +102,7 @@ func TestErrors(t *testing.T) {
 
 func TestMistakes(t *testing.T) {
 	t.Parallel()
-	c := compiler(t)
+	c := celCompilerOf(t)
 	for text, want := range map[string]string{
 		`req_method == "GET"`: "undeclared reference to 'req_method'", `descriptors[0].a ==`: "Syntax error", `"text"`: "must give true or false", ``: "Syntax error",
 		`descriptors[0].a == 1`: "no matching overload", `descriptors[0].a.matches("[")`: "error parsing regexp",

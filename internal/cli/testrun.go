@@ -1,4 +1,4 @@
-package rulestest
+package cli
 
 import (
 	"bytes"
@@ -20,39 +20,39 @@ import (
 	"github.com/ratelimit/ratelimit/pkg/rls"
 )
 
-// Result is the outcome of a case.
-type Result struct {
-	Case  *Case
-	Calls int      // that were made
-	Fail  *Failure // nil = every answer was as expected
+// testResult is the outcome of a case.
+type testResult struct {
+	Case  *testCase
+	Calls int          // that were made
+	Fail  *testFailure // nil = every answer was as expected
 }
 
-// Failure is the first call of a case whose answer is not as expected. The case ends with it.
-type Failure struct {
+// testFailure is the first call of a case whose answer is not as expected. The case ends with it.
+type testFailure struct {
 	Line  int           // of the step
 	Call  string        // for people
 	Nth   int           // which of the repetitions, from 1
 	Of    int           // number of repetitions
 	At    time.Duration // since the case began
-	Wrong []Mismatch
+	Wrong []mismatch
 }
 
-// Mismatch is a member of an answer that is not as expected.
-type Mismatch struct {
+// mismatch is a member of an answer that is not as expected.
+type mismatch struct {
 	Member, Want, Got string
 }
 
-// Reservation stands for the ID of the last reservation of the case, in a call.
-const Reservation = "${reservation}"
+// reservationPlaceholder stands for the ID of the last reservation of the case, in a call.
+const reservationPlaceholder = "${reservation}"
 
-// start is when a case begins, unless it says when.
-func start() time.Time { return time.Date(2026, time.January, 1, 0, 0, 0, 0, time.UTC) }
+// testStart is when a case begins, unless it says when.
+func testStart() time.Time { return time.Date(2026, time.January, 1, 0, 0, 0, 0, time.UTC) }
 
 // Run runs the cases of a file, one after the other.
-func (f *File) Run(ctx context.Context, cfg *config.Config) ([]Result, error) {
-	results := make([]Result, 0, len(f.Cases))
+func (f *testFile) Run(ctx context.Context, cfg *config.Config) ([]testResult, error) {
+	results := make([]testResult, 0, len(f.Cases))
 	for i := range f.Cases {
-		r, err := runCase(ctx, cfg, &f.Cases[i])
+		r, err := runTestCase(ctx, cfg, &f.Cases[i])
 		if err != nil {
 			return results, fmt.Errorf("%s:%d: %w", f.Name, f.Cases[i].Line, err)
 		}
@@ -61,8 +61,8 @@ func (f *File) Run(ctx context.Context, cfg *config.Config) ([]Result, error) {
 	return results, nil
 }
 
-// player is a service in memory, and its time. The store asks for the time in the background too.
-type player struct {
+// testPlayer is a service in memory, and its time. The store asks for the time in the background too.
+type testPlayer struct {
 	start       time.Time
 	advanced    atomic.Int64 // nanoseconds since the start
 	handler     http.Handler
@@ -70,10 +70,10 @@ type player struct {
 }
 
 // at returns how much time has passed since the start.
-func (p *player) at() time.Duration { return time.Duration(p.advanced.Load()) }
+func (p *testPlayer) at() time.Duration { return time.Duration(p.advanced.Load()) }
 
-func runCase(ctx context.Context, cfg *config.Config, c *Case) (r Result, err error) {
-	p := &player{start: start()}
+func runTestCase(ctx context.Context, cfg *config.Config, c *testCase) (r testResult, err error) {
+	p := &testPlayer{start: testStart()}
 	if !c.Begin.IsZero() {
 		p.start = c.Begin
 	}
@@ -92,7 +92,7 @@ func runCase(ctx context.Context, cfg *config.Config, c *Case) (r Result, err er
 }
 
 // open makes the service of a configuration. stop ends it.
-func (p *player) open(ctx context.Context, cfg *config.Config) (stop func() error, err error) {
+func (p *testPlayer) open(ctx context.Context, cfg *config.Config) (stop func() error, err error) {
 	clock := func() time.Time { return p.start.Add(p.at()) }
 	store := embedded.New(embedded.Config{Now: clock})
 	stop = func() error { return store.Close(context.WithoutCancel(ctx)) }
@@ -112,7 +112,7 @@ func (p *player) open(ctx context.Context, cfg *config.Config) (stop func() erro
 	if err != nil {
 		return stop, err
 	}
-	ring, err := keyring(cfg)
+	ring, err := testKeyring(cfg)
 	if err != nil {
 		return stop, err
 	}
@@ -128,8 +128,8 @@ func (p *player) open(ctx context.Context, cfg *config.Config) (stop func() erro
 	return func() error { return errors.Join(books.Close(ctx), store.Close(context.WithoutCancel(ctx))) }, nil
 }
 
-// keyring seals the IDs of reservations, which no other process sees.
-func keyring(cfg *config.Config) (*reservation.Keyring, error) {
+// testKeyring seals the IDs of reservations, which no other process sees.
+func testKeyring(cfg *config.Config) (*reservation.Keyring, error) {
 	if len(cfg.Reservation.Keys) > 0 {
 		return reservation.NewKeyring(cfg.Reservation.Keys...)
 	}
@@ -137,7 +137,7 @@ func keyring(cfg *config.Config) (*reservation.Keyring, error) {
 }
 
 // step moves time on, and makes the calls of a step until one has another answer.
-func (p *player) step(ctx context.Context, s *Step, calls *int) (*Failure, error) {
+func (p *testPlayer) step(ctx context.Context, s *testStep, calls *int) (*testFailure, error) {
 	p.advanced.Add(int64(s.Advance))
 	for n := 1; n <= s.Repeat && s.Call != ""; n++ {
 		if err := ctx.Err(); err != nil {
@@ -149,25 +149,25 @@ func (p *player) step(ctx context.Context, s *Step, calls *int) (*Failure, error
 		}
 		*calls++
 		if wrong := s.Expect.compare(got, n == s.Repeat); len(wrong) > 0 {
-			return &Failure{Line: s.Line, Call: s.Text, Nth: n, Of: s.Repeat, At: p.at(), Wrong: wrong}, nil
+			return &testFailure{Line: s.Line, Call: s.Text, Nth: n, Of: s.Repeat, At: p.at(), Wrong: wrong}, nil
 		}
 	}
 	return nil, nil //nolint:nilnil // nil is no failure
 }
 
-// recorder keeps an answer.
-type recorder struct {
+// answerRecorder keeps an answer.
+type answerRecorder struct {
 	header http.Header
 	body   bytes.Buffer
 	code   int
 }
 
-func (r *recorder) Header() http.Header            { return r.header }
-func (r *recorder) Write(text []byte) (int, error) { return r.body.Write(text) }
-func (r *recorder) WriteHeader(code int)           { r.code = code }
+func (r *answerRecorder) Header() http.Header            { return r.header }
+func (r *answerRecorder) Write(text []byte) (int, error) { return r.body.Write(text) }
+func (r *answerRecorder) WriteHeader(code int)           { r.code = code }
 
-// answer is a RateLimitResponse.
-type answer struct {
+// testAnswer is a RateLimitResponse.
+type testAnswer struct {
 	OverallCode string `json:"overallCode"`
 	Statuses    []struct {
 		Code           string `json:"code"`
@@ -187,23 +187,23 @@ type answer struct {
 }
 
 // call makes a call at the time of the player.
-func (p *player) call(ctx context.Context, text string) (*answer, error) {
-	if strings.Contains(text, Reservation) {
+func (p *testPlayer) call(ctx context.Context, text string) (*testAnswer, error) {
+	if strings.Contains(text, reservationPlaceholder) {
 		if p.reservation == "" {
-			return nil, fmt.Errorf("the call has %s, and no call before it made a reservation", Reservation)
+			return nil, fmt.Errorf("the call has %s, and no call before it made a reservation", reservationPlaceholder)
 		}
-		text = strings.ReplaceAll(text, Reservation, p.reservation)
+		text = strings.ReplaceAll(text, reservationPlaceholder, p.reservation)
 	}
 	req := (&http.Request{
 		Method: http.MethodPost, URL: &url.URL{Path: "/json"}, Header: http.Header{"Content-Type": {"application/json"}},
 		Body: io.NopCloser(strings.NewReader(text)),
 	}).WithContext(ctx)
-	w := &recorder{header: make(http.Header), code: http.StatusOK}
+	w := &answerRecorder{header: make(http.Header), code: http.StatusOK}
 	p.handler.ServeHTTP(w, req)
 	if w.code != http.StatusOK && w.code != http.StatusTooManyRequests {
 		return nil, fmt.Errorf("the service refuses the call: %s", bytes.TrimSpace(w.body.Bytes()))
 	}
-	a := new(answer)
+	a := new(testAnswer)
 	if err := json.Unmarshal(w.body.Bytes(), a); err != nil {
 		return nil, fmt.Errorf("the answer %s: %w", w.body.Bytes(), err)
 	}

@@ -1,4 +1,4 @@
-package expression
+package descriptor
 
 import (
 	"errors"
@@ -12,47 +12,51 @@ import (
 	"cel.dev/cel-go/common/types/ref"
 )
 
-// maxCost bounds the work for one evaluation, in units of CEL. One that needs more fails.
-const maxCost = 1_000_000
+// maxCELCost bounds the work for one evaluation, in units of CEL. One that needs more fails.
+const maxCELCost = 1_000_000
 
-// ErrMissing says that a call lacks a descriptor or an entry that the expression needs.
-var ErrMissing = errors.New("the call lacks an entry")
+// errMissingEntry says that a call lacks a descriptor or an entry that the expression needs.
+var errMissingEntry = errors.New("the call lacks an entry")
 
-// Compiler compiles expressions. Create it with [NewCompiler].
-type Compiler struct{ env *cel.Env }
+// celCompiler compiles expressions. Create it with [newCELCompiler].
+type celCompiler struct{ env *cel.Env }
 
-// NewCompiler returns a compiler.
-func NewCompiler() (*Compiler, error) {
+// newCELCompiler returns a compiler.
+func newCELCompiler() (*celCompiler, error) {
 	env, err := cel.NewEnv(
 		cel.Variable("descriptors", cel.ListType(cel.MapType(cel.StringType, cel.StringType))),
 		cel.Variable("limit", cel.MapType(cel.StringType, cel.DynType)),
 	)
-	return &Compiler{env}, err
+	return &celCompiler{env}, err
 }
 
-// Expression is a compiled expression. It is safe for concurrent use.
-type Expression struct {
+// celExpression is a compiled condition or variable of a limit of a limitador file: an expression of CEL, the Common
+// Expression Language (https://cel.dev), over the descriptors of a call.
+//
+// It sees descriptors, a list with a map of text to text for each descriptor, and limit, a map with the name and
+// the id of the limit. Of an entry that a descriptor has twice, the last one counts. It is safe for concurrent use.
+type celExpression struct {
 	text    string
 	program cel.Program
-	entry   Entry  // that it reads, if it is no more than that; Key "" = it is more
-	equals  string // of a condition: the value that the entry must have
+	entry   celEntry // that it reads, if it is no more than that; Key "" = it is more
+	equals  string   // of a condition: the value that the entry must have
 }
 
-// Entry is an entry of a descriptor.
-type Entry struct {
+// celEntry is an entry of a descriptor.
+type celEntry struct {
 	Descriptor int // index in the call
 	Key        string
 }
 
 // Condition compiles an expression that is true or false.
-func (c *Compiler) Condition(text string) (*Expression, error) {
+func (c *celCompiler) Condition(text string) (*celExpression, error) {
 	e, root, err := c.compile(text, func(t *cel.Type) bool { return t.IsExactType(cel.BoolType) || t.IsExactType(cel.DynType) }, "true or false")
 	if err != nil {
 		return nil, err
 	}
 	if root.Kind() == ast.CallKind && root.AsCall().FunctionName() == "_==_" {
 		left, right := root.AsCall().Args()[0], root.AsCall().Args()[1]
-		if value, ok := constant(right).(string); ok {
+		if value, ok := celConstant(right).(string); ok {
 			e.entry, e.equals = entryOf(left), value
 		}
 	}
@@ -60,7 +64,7 @@ func (c *Compiler) Condition(text string) (*Expression, error) {
 }
 
 // Variable compiles an expression that gives text, a number, true, false or null.
-func (c *Compiler) Variable(text string) (*Expression, error) {
+func (c *celCompiler) Variable(text string) (*celExpression, error) {
 	scalar := func(t *cel.Type) bool {
 		scalars := []*cel.Type{cel.StringType, cel.IntType, cel.UintType, cel.DoubleType, cel.BoolType, cel.NullType, cel.DynType}
 		return slices.ContainsFunc(scalars, t.IsExactType)
@@ -73,7 +77,7 @@ func (c *Compiler) Variable(text string) (*Expression, error) {
 	return e, nil
 }
 
-func (c *Compiler) compile(text string, fits func(*cel.Type) bool, want string) (*Expression, ast.Expr, error) {
+func (c *celCompiler) compile(text string, fits func(*cel.Type) bool, want string) (*celExpression, ast.Expr, error) {
 	compiled, issues := c.env.Compile(text)
 	if err := issues.Err(); err != nil {
 		return nil, nil, fmt.Errorf("is no expression of CEL: %s", oneLine(err.Error()))
@@ -81,11 +85,11 @@ func (c *Compiler) compile(text string, fits func(*cel.Type) bool, want string) 
 	if !fits(compiled.OutputType()) {
 		return nil, nil, fmt.Errorf("gives %s; it must give %s", compiled.OutputType(), want)
 	}
-	program, err := c.env.Program(compiled, cel.EvalOptions(cel.OptOptimize), cel.CostLimit(maxCost))
+	program, err := c.env.Program(compiled, cel.EvalOptions(cel.OptOptimize), cel.CostLimit(maxCELCost))
 	if err != nil {
 		return nil, nil, err
 	}
-	return &Expression{text: text, program: program}, compiled.NativeRep().Expr(), nil
+	return &celExpression{text: text, program: program}, compiled.NativeRep().Expr(), nil
 }
 
 // oneLine returns the first line of the report of a mistake, which has a picture of the place below it.
@@ -95,27 +99,27 @@ func oneLine(report string) string {
 }
 
 // entryOf returns the entry that an expression reads: descriptors[N]["KEY"] or descriptors[N].KEY.
-func entryOf(e ast.Expr) Entry {
+func entryOf(e ast.Expr) celEntry {
 	var of ast.Expr
 	key := ""
 	if e.Kind() == ast.SelectKind && !e.AsSelect().IsTestOnly() {
 		of, key = e.AsSelect().Operand(), e.AsSelect().FieldName()
 	} else if of = indexed(e); of != nil {
-		key, _ = constant(e.AsCall().Args()[1]).(string)
+		key, _ = celConstant(e.AsCall().Args()[1]).(string)
 	}
 	list := ast.Expr(nil)
 	if of != nil {
 		list = indexed(of)
 	}
 	if list == nil || list.Kind() != ast.IdentKind || list.AsIdent() != "descriptors" {
-		return Entry{}
+		return celEntry{}
 	}
-	index, ok := constant(of.AsCall().Args()[1]).(int64)
+	index, ok := celConstant(of.AsCall().Args()[1]).(int64)
 	const most = 1 << 10 // far above what a call has
 	if !ok || index < 0 || index > most {
-		return Entry{}
+		return celEntry{}
 	}
-	return Entry{Descriptor: int(index), Key: key}
+	return celEntry{Descriptor: int(index), Key: key}
 }
 
 // indexed returns the operand of an index expression; nil when it is none.
@@ -126,8 +130,8 @@ func indexed(e ast.Expr) ast.Expr {
 	return e.AsCall().Args()[0]
 }
 
-// constant returns the value of a literal; nil when the expression is none.
-func constant(e ast.Expr) any {
+// celConstant returns the value of a literal; nil when the expression is none.
+func celConstant(e ast.Expr) any {
 	if e.Kind() != ast.LiteralKind {
 		return nil
 	}
@@ -135,22 +139,22 @@ func constant(e ast.Expr) any {
 }
 
 // String returns the expression as it is written.
-func (e *Expression) String() string { return e.text }
+func (e *celExpression) String() string { return e.text }
 
 // Wants returns, of a condition, the entry and the value that it must have, and whether that is all of the condition.
-func (e *Expression) Wants() (entry Entry, value string, ok bool) {
+func (e *celExpression) Wants() (entry celEntry, value string, ok bool) {
 	return e.entry, e.equals, e.entry.Key != ""
 }
 
-// Input is the descriptors of a call.
-type Input struct {
+// celInput is the descriptors of a call.
+type celInput struct {
 	Descriptors []map[string]string
 	vars        map[string]any
 }
 
 // For returns the input for the expressions of a limit.
-func (in *Input) For(name, id string) *Input {
-	return &Input{Descriptors: in.Descriptors, vars: map[string]any{"descriptors": in.Descriptors, "limit": map[string]any{"name": orNull(name), "id": orNull(id)}}}
+func (in *celInput) For(name, id string) *celInput {
+	return &celInput{Descriptors: in.Descriptors, vars: map[string]any{"descriptors": in.Descriptors, "limit": map[string]any{"name": orNull(name), "id": orNull(id)}}}
 }
 
 func orNull(text string) any {
@@ -161,24 +165,24 @@ func orNull(text string) any {
 }
 
 // find returns the value of an entry.
-func (in *Input) find(e Entry) (string, error) {
+func (in *celInput) find(e celEntry) (string, error) {
 	if e.Descriptor < len(in.Descriptors) {
 		if value, ok := in.Descriptors[e.Descriptor][e.Key]; ok {
 			return value, nil
 		}
 	}
-	return "", ErrMissing
+	return "", errMissingEntry
 }
 
 // Test evaluates a condition. It is false where the call lacks an entry.
-func (e *Expression) Test(in *Input) (bool, error) {
+func (e *celExpression) Test(in *celInput) (bool, error) {
 	if e.entry.Key != "" {
 		value, err := in.find(e.entry)
 		return err == nil && value == e.equals, nil
 	}
 	value, err := e.eval(in)
 	switch result, ok := value.(types.Bool); {
-	case errors.Is(err, ErrMissing):
+	case errors.Is(err, errMissingEntry):
 		return false, nil
 	case err != nil:
 		return false, err
@@ -189,8 +193,8 @@ func (e *Expression) Test(in *Input) (bool, error) {
 	}
 }
 
-// Text evaluates a variable. The error is [ErrMissing] where the call lacks an entry.
-func (e *Expression) Text(in *Input) (string, error) {
+// Text evaluates a variable. The error is [errMissingEntry] where the call lacks an entry.
+func (e *celExpression) Text(in *celInput) (string, error) {
 	if e.entry.Key != "" {
 		return in.find(e.entry)
 	}
@@ -211,7 +215,7 @@ func (e *Expression) Text(in *Input) (string, error) {
 	return "", fmt.Errorf("%s gives %s, not a text or a number", e.text, value.Type().TypeName())
 }
 
-func (e *Expression) eval(in *Input) (ref.Val, error) {
+func (e *celExpression) eval(in *celInput) (ref.Val, error) {
 	value, _, err := e.program.Eval(in.vars)
 	if err == nil {
 		return value, nil
@@ -219,7 +223,7 @@ func (e *Expression) eval(in *Input) (ref.Val, error) {
 	// The library has no type for these two.
 	for _, missing := range []string{"no such key", "index out of bounds"} {
 		if strings.HasPrefix(err.Error(), missing) {
-			return nil, ErrMissing
+			return nil, errMissingEntry
 		}
 	}
 	return nil, fmt.Errorf("%s: %w", e.text, err)
