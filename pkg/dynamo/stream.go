@@ -14,7 +14,6 @@ import (
 
 	"github.com/ratelimit/ratelimit/pkg/aggregator"
 	"github.com/ratelimit/ratelimit/pkg/internal/fleet/awsdb"
-	"github.com/ratelimit/ratelimit/pkg/internal/fleet/budgets"
 	"github.com/ratelimit/ratelimit/pkg/internal/fleet/catalog"
 	"github.com/ratelimit/ratelimit/pkg/internal/fleet/schema"
 	"github.com/ratelimit/ratelimit/pkg/limiter"
@@ -39,7 +38,7 @@ func NewStreamsClient(ctx context.Context, cfg ClientConfig) (*dynamodbstreams.C
 // Stream is the stream of a table, and the usage snapshots and leases in the table. It is
 // an aggregator.Source, aggregator.Snapshots and aggregator.Leases. It is safe for concurrent use.
 type Stream struct {
-	*budgets.Notes
+	*catalog.BudgetNotes
 	*catalog.Progress
 
 	leases *catalog.StreamLeases
@@ -70,7 +69,7 @@ func OpenStream(ctx context.Context, client Client, stream StreamsClient, table 
 		return nil, err
 	}
 	return &Stream{
-		Notes: budgets.NewNotes(items, table, now), Progress: catalog.NewProgress(items, table, now),
+		BudgetNotes: catalog.NewBudgetNotes(items, table, now), Progress: catalog.NewProgress(items, table, now),
 		leases: catalog.NewStreamLeases(items, table, schema.LeaseAge, now),
 		items:  items, stream: stream, table: table, shards: streamShards{at: at}, now: now,
 	}, nil

@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"github.com/ratelimit/ratelimit/pkg/aggregator"
-	"github.com/ratelimit/ratelimit/pkg/internal/fleet/budgets"
+	"github.com/ratelimit/ratelimit/pkg/internal/fleet/catalog"
 	"github.com/ratelimit/ratelimit/pkg/internal/fleet/schema"
 )
 
@@ -40,7 +40,7 @@ func TestThePageHasTheNumbers(t *testing.T) {
 		t.Fatal(err)
 	}
 	page := strings.Join(strings.Fields(string(text)), " ")
-	if want := fmt.Sprintf("with a warning in the log, and looked up again after %.0f seconds", budgets.NamelessFor.Seconds()); !strings.Contains(page, want) {
+	if want := fmt.Sprintf("with a warning in the log, and looked up again after %.0f seconds", catalog.NamelessFor.Seconds()); !strings.Contains(page, want) {
 		t.Errorf("docs/aggregator.md does not say %q", want)
 	}
 }

@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/ratelimit/ratelimit/pkg/internal/fleet/awsdb"
-	"github.com/ratelimit/ratelimit/pkg/internal/fleet/budgets"
+	"github.com/ratelimit/ratelimit/pkg/internal/fleet/catalog"
 	"github.com/ratelimit/ratelimit/pkg/internal/fleet/engine"
 	"github.com/ratelimit/ratelimit/pkg/internal/fleet/schema"
 	"github.com/ratelimit/ratelimit/pkg/internal/fleet/store"
@@ -116,7 +116,7 @@ type Store struct {
 
 	db     *items.DB
 	cfg    Config
-	watch  *budgets.Watch
+	watch  *catalog.BudgetWatch
 	stop   context.CancelFunc
 	work   sync.WaitGroup
 	closed sync.Once
@@ -146,7 +146,7 @@ func Open(ctx context.Context, cfg Config) (*Store, error) { //nolint:contextche
 	in := cfg.store()
 	in.Buckets, in.Generation = session, number*generations
 	in.Part, in.Parts = s.db.Part()
-	s.watch, err = budgets.NewWatch(budgets.Config{Items: s.db.Session(), Table: in.Table, Now: s.now, Logger: cfg.Logger})
+	s.watch, err = catalog.NewBudgetWatch(catalog.BudgetWatchConfig{Items: s.db.Session(), Table: in.Table, Now: s.now, Logger: cfg.Logger})
 	if err == nil {
 		s.Store, err = store.New(s.db.Session(), in) //nolint:contextcheck // a store outlives its start
 	}

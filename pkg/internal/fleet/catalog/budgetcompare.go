@@ -1,4 +1,4 @@
-package budgets
+package catalog
 
 import (
 	"context"
@@ -15,23 +15,23 @@ import (
 	"github.com/ratelimit/ratelimit/pkg/limiter"
 )
 
-// batch is how many buckets are compared together. Each has three snapshots and at most four places of
+// comparedTogether is how many buckets are compared together. Each has three snapshots and at most four places of
 // stored limits, and one call reads 100 items at most.
-const batch = 25
+const comparedTogether = 25
 
-// inForce is the budgets of a configuration, with their windows.
-type inForce struct {
+// budgetsInForce is the budgets of a configuration, with their windows.
+type budgetsInForce struct {
 	windows [limiter.UsageMonth + 1]bool
 }
 
-func newInForce(set *limiter.BudgetSet) (f inForce) {
+func newBudgetsInForce(set *limiter.BudgetSet) (f budgetsInForce) {
 	for _, budgets := range set.All() {
 		f.add(budgets)
 	}
 	return f
 }
 
-func (f *inForce) add(budgets *limiter.Budgets) {
+func (f *budgetsInForce) add(budgets *limiter.Budgets) {
 	for i := range budgets.Len() {
 		f.windows[budgets.At(i).Window] = true
 	}
@@ -39,7 +39,7 @@ func (f *inForce) add(budgets *limiter.Budgets) {
 
 // compare compares the snapshots of some hours, and those of the days and months that they are in: as far
 // as there are budgets for them.
-func (w *Watch) compare(ctx context.Context, set inForce, hours []schema.Key) error {
+func (w *BudgetWatch) compare(ctx context.Context, set budgetsInForce, hours []schema.Key) error {
 	snapshots := make(map[schema.Key]aggregator.Snapshot)
 	of := make([]aggregator.Snapshot, 0, len(hours))
 	buckets := make([]aggregator.Bucket, 0, len(hours))
@@ -82,7 +82,7 @@ func (w *Watch) compare(ctx context.Context, set inForce, hours []schema.Key) er
 }
 
 // read reads snapshots as they stand. One that cannot be read has reached nothing.
-func (w *Watch) read(ctx context.Context, snapshots map[schema.Key]aggregator.Snapshot) (map[schema.Key]aggregator.Standing, error) {
+func (w *BudgetWatch) read(ctx context.Context, snapshots map[schema.Key]aggregator.Snapshot) (map[schema.Key]aggregator.Standing, error) {
 	if len(snapshots) == 0 {
 		return nil, nil
 	}
@@ -106,7 +106,7 @@ func readAll(ctx context.Context, from awsdb.Items, table string, keys []schema.
 	for i, k := range keys {
 		asked.Keys[i] = k.Attributes()
 	}
-	ctx, stop := context.WithTimeout(ctx, callTimeout)
+	ctx, stop := context.WithTimeout(ctx, noteTimeout)
 	defer stop()
 	out, err := from.BatchGetItem(ctx, &dynamodb.BatchGetItemInput{RequestItems: map[string]types.KeysAndAttributes{table: asked}})
 	if err != nil {

@@ -1,4 +1,4 @@
-package budgets
+package catalog
 
 import (
 	"strconv"
@@ -11,7 +11,7 @@ import (
 
 // The places that are remembered are bounded, however many there are.
 func TestStoredCacheIsBounded(t *testing.T) {
-	var c storedCache
+	var c storedBudgetCache
 	now := time.Unix(1_800_000_000, 0)
 	for i := range 3 * maxStored {
 		c.put(now, map[schema.Key]limiter.StoredBudgetLimits{{PK: strconv.Itoa(i)}: {Limits: &limiter.Limits{}}})

@@ -1,4 +1,4 @@
-package budgets
+package catalog
 
 import (
 	"context"
@@ -19,29 +19,29 @@ import (
 )
 
 const (
-	// DefaultPause is the pause between two comparisons.
-	DefaultPause = 5 * time.Second
-	// share is the divisor of the share of time that comparisons take at most.
-	share = 5
+	// DefaultBudgetPause is the pause between two comparisons.
+	DefaultBudgetPause = 5 * time.Second
+	// comparisonShare is the divisor of the share of time that comparisons take at most.
+	comparisonShare = 5
 	// maxChanged is how many snapshots wait for the next comparison. The next round finds those beyond.
 	maxChanged = 50_000
 	// maxTold is how many events are remembered: those of a server that comes back older are not told again.
 	maxTold = 10_000
 )
 
-// Config configures a watch. Items, Table and Now must be set.
-type Config struct {
+// BudgetWatchConfig configures a watch. Items, Table and Now must be set.
+type BudgetWatchConfig struct {
 	Items  awsdb.Items
 	Table  string
 	Now    func() time.Time // the wall clock
 	Logger *slog.Logger     // nil = none
 }
 
-// Watch compares usage with budgets, in a table whose writes count usage by themselves. It is safe for
-// concurrent use. Create it with [NewWatch].
-type Watch struct {
-	cfg        Config
-	notes      *Notes
+// BudgetWatch compares usage with budgets, in a table whose writes count usage by themselves. It is safe for
+// concurrent use. Create it with [NewBudgetWatch].
+type BudgetWatch struct {
+	cfg        BudgetWatchConfig
+	notes      *BudgetNotes
 	told       *lru.Cache[string, struct{}] // ids of events of this process
 	budgets    func() *limiter.BudgetSet
 	report     func(limiter.BudgetEvent)
@@ -54,25 +54,25 @@ type Watch struct {
 	failing bool                    // the last comparison, in the log
 }
 
-// NewWatch returns a watch, which compares while [Watch.Run] runs.
-func NewWatch(cfg Config) (*Watch, error) {
+// NewBudgetWatch returns a watch, which compares while [BudgetWatch.Run] runs.
+func NewBudgetWatch(cfg BudgetWatchConfig) (*BudgetWatch, error) {
 	if cfg.Logger == nil {
 		cfg.Logger = slog.New(slog.DiscardHandler)
 	}
 	told, err := lru.New[string, struct{}](maxTold)
-	return &Watch{cfg: cfg, notes: NewNotes(cfg.Items, cfg.Table, cfg.Now), told: told}, err
+	return &BudgetWatch{cfg: cfg, notes: NewBudgetNotes(cfg.Items, cfg.Table, cfg.Now), told: told}, err
 }
 
 // Changed notes the snapshot of an hour that a write has changed, or may have. The longer windows have
 // changed with it.
-func (w *Watch) Changed(k schema.Key) {
+func (w *BudgetWatch) Changed(k schema.Key) {
 	if w.running.Load() {
 		w.add(k)
 	}
 }
 
 // add notes snapshots that are to be compared.
-func (w *Watch) add(keys ...schema.Key) {
+func (w *BudgetWatch) add(keys ...schema.Key) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.changed == nil {
@@ -88,7 +88,7 @@ func (w *Watch) add(keys ...schema.Key) {
 }
 
 // take returns the snapshots to compare.
-func (w *Watch) take() []schema.Key {
+func (w *BudgetWatch) take() []schema.Key {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	keys := slices.Collect(maps.Keys(w.changed))
@@ -96,13 +96,13 @@ func (w *Watch) take() []schema.Key {
 	return keys
 }
 
-// Run compares usage with budgets until ctx is done, with a pause between comparisons; 0 = DefaultPause.
+// Run compares usage with budgets until ctx is done, with a pause between comparisons; 0 = DefaultBudgetPause.
 // It calls report for each threshold that usage has reached: once over all processes. budgets returns
 // those of the configuration in force. Stored limits have budgets too. A threshold is not reported if
 // the process crashes after it was noted, and before the call. Run is called once.
-func (w *Watch) Run(ctx context.Context, pause time.Duration, budgets func() *limiter.BudgetSet, report func(limiter.BudgetEvent)) {
+func (w *BudgetWatch) Run(ctx context.Context, pause time.Duration, budgets func() *limiter.BudgetSet, report func(limiter.BudgetEvent)) {
 	if pause <= 0 {
-		pause = DefaultPause
+		pause = DefaultBudgetPause
 	}
 	w.budgets, w.report = budgets, report
 	w.comparison = aggregator.NewComparison(w.notes, budgets, w.tell)
@@ -110,25 +110,25 @@ func (w *Watch) Run(ctx context.Context, pause time.Duration, budgets func() *li
 	w.running.Store(true)
 	var rounds sync.WaitGroup
 	rounds.Go(func() { w.goRound(ctx) })
-	for next := pause; wait(ctx, next); {
+	for next := pause; waitFor(ctx, next); {
 		began := time.Now()
 		w.compareChanged(ctx)
-		next = max(pause, (share-1)*time.Since(began))
+		next = max(pause, (comparisonShare-1)*time.Since(began))
 	}
 	rounds.Wait()
 }
 
 // Finish compares the snapshots that have changed since the last comparison. It is called after Run, when no further
 // write is made.
-func (w *Watch) Finish(ctx context.Context) {
+func (w *BudgetWatch) Finish(ctx context.Context) {
 	if w.running.Load() {
 		w.compareChanged(ctx)
 		w.running.Store(false)
 	}
 }
 
-// wait waits for a time, and reports false when ctx is done before.
-func wait(ctx context.Context, d time.Duration) bool {
+// waitFor waits for a time, and reports false when ctx is done before.
+func waitFor(ctx context.Context, d time.Duration) bool {
 	timer := time.NewTimer(d)
 	defer timer.Stop()
 	select {
@@ -141,7 +141,7 @@ func wait(ctx context.Context, d time.Duration) bool {
 
 // tell reports an event, unless this process has reported it: a server that comes back older has lost
 // the note of that.
-func (w *Watch) tell(e limiter.BudgetEvent) {
+func (w *BudgetWatch) tell(e limiter.BudgetEvent) {
 	if told, _ := w.told.ContainsOrAdd(e.ID(), struct{}{}); !told {
 		w.report(e)
 	}
@@ -149,13 +149,13 @@ func (w *Watch) tell(e limiter.BudgetEvent) {
 
 // compareChanged compares the snapshots that have changed. Those that cannot be compared now are compared
 // the next time.
-func (w *Watch) compareChanged(ctx context.Context) {
-	keys, set := w.take(), newInForce(w.budgets())
+func (w *BudgetWatch) compareChanged(ctx context.Context) {
+	keys, set := w.take(), newBudgetsInForce(w.budgets())
 	if len(keys) == 0 {
 		return
 	}
 	for len(keys) > 0 {
-		n := min(len(keys), batch)
+		n := min(len(keys), comparedTogether)
 		err := w.compare(ctx, set, keys[:n])
 		if err != nil {
 			w.fails(ctx, err)
@@ -172,7 +172,7 @@ func (w *Watch) compareChanged(ctx context.Context) {
 }
 
 // fails logs the first of comparisons that fail one after the other.
-func (w *Watch) fails(ctx context.Context, err error) {
+func (w *BudgetWatch) fails(ctx context.Context, err error) {
 	w.mu.Lock()
 	failing := w.failing
 	w.failing = true

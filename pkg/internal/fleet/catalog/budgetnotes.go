@@ -1,4 +1,4 @@
-package budgets
+package catalog
 
 import (
 	"context"
@@ -12,32 +12,32 @@ import (
 	"github.com/ratelimit/ratelimit/pkg/internal/fleet/schema"
 )
 
-// callTimeout bounds each call.
-const callTimeout = 10 * time.Second
+// noteTimeout bounds each call.
+const noteTimeout = 10 * time.Second
 
-// Notes are the marks of told thresholds in the snapshots of a table. They have the names and the stored
-// limits, too, by which a budget is found. It is safe for concurrent use. Create it with [NewNotes].
-type Notes struct {
+// BudgetNotes are the marks of told thresholds in the snapshots of a table. They have the names and the stored
+// limits, too, by which a budget is found. It is safe for concurrent use. Create it with [NewBudgetNotes].
+type BudgetNotes struct {
 	items  awsdb.Items
 	table  string
 	now    func() time.Time
-	stored storedCache
+	stored storedBudgetCache
 
 	mu       sync.Mutex
 	names    map[string]string    // of namespaces, by id, as last read
 	nameless map[string]time.Time // ids without a name, and until when they are not looked up
 }
 
-var _ aggregator.Notes = (*Notes)(nil)
+var _ aggregator.Notes = (*BudgetNotes)(nil)
 
-// NewNotes returns the notes of a table.
-func NewNotes(items awsdb.Items, table string, now func() time.Time) *Notes {
-	return &Notes{items: items, table: table, now: now}
+// NewBudgetNotes returns the notes of a table.
+func NewBudgetNotes(items awsdb.Items, table string, now func() time.Time) *BudgetNotes {
+	return &BudgetNotes{items: items, table: table, now: now}
 }
 
 // Note implements aggregator.Notes by one conditional write.
-func (n *Notes) Note(ctx context.Context, of *aggregator.Snapshot, marks []aggregator.Mark, by string) (done bool, now aggregator.Standing, err error) {
-	ctx, stop := context.WithTimeout(ctx, callTimeout)
+func (n *BudgetNotes) Note(ctx context.Context, of *aggregator.Snapshot, marks []aggregator.Mark, by string) (done bool, now aggregator.Standing, err error) {
+	ctx, stop := context.WithTimeout(ctx, noteTimeout)
 	defer stop()
 	ns, usage := of.Bucket.Namespace, schema.UsageOf{Entity: of.Bucket.Entity, Resource: of.Bucket.Resource, Window: of.Window, Start: of.Start}
 	image, err := n.items.Write(ctx, schema.NoteTold(ns, &usage, marks, by))
@@ -61,7 +61,7 @@ const NamelessFor = time.Minute
 // NamespaceName implements aggregator.Notes. It reads all names where it does not have the one that is asked
 // for: a namespace is registered before its first bucket is made. One that is gone, or whose record cannot be read, is
 // read again after a minute.
-func (n *Notes) NamespaceName(ctx context.Context, id string) (string, error) {
+func (n *BudgetNotes) NamespaceName(ctx context.Context, id string) (string, error) {
 	n.mu.Lock()
 	name, known := n.names[id]
 	known = known || n.now().Before(n.nameless[id])
@@ -88,10 +88,10 @@ func (n *Notes) NamespaceName(ctx context.Context, id string) (string, error) {
 }
 
 // namespaces reads the names of all namespaces, by id.
-func (n *Notes) namespaces(ctx context.Context) (map[string]string, error) {
+func (n *BudgetNotes) namespaces(ctx context.Context) (map[string]string, error) {
 	names := make(map[string]string)
 	for in := schema.QueryNamespaces(n.table); ; {
-		ctx, stop := context.WithTimeout(ctx, callTimeout)
+		ctx, stop := context.WithTimeout(ctx, noteTimeout)
 		out, err := n.items.Query(ctx, in)
 		stop()
 		if err != nil {

@@ -1,4 +1,4 @@
-package budgets
+package catalog
 
 import (
 	"context"
@@ -13,7 +13,7 @@ import (
 
 // StoredBudgets implements aggregator.Notes. Limits that cannot be read count as none: to refuse the change
 // would hold up the records behind it.
-func (n *Notes) StoredBudgets(ctx context.Context, of aggregator.Bucket) (limiter.StoredBudgets, error) {
+func (n *BudgetNotes) StoredBudgets(ctx context.Context, of aggregator.Bucket) (limiter.StoredBudgets, error) {
 	var stored limiter.StoredBudgets
 	places := schema.LimitsKeys(of.Namespace, of.Entity, of.Resource)
 	now := n.now().Round(0) // by the wall clock: the other one stops while a function is frozen
@@ -36,7 +36,7 @@ func (n *Notes) StoredBudgets(ctx context.Context, of aggregator.Bucket) (limite
 
 // remember reads the stored limits of some buckets that are not remembered, by one call: of at most 25
 // buckets.
-func (n *Notes) remember(ctx context.Context, buckets []aggregator.Bucket) error {
+func (n *BudgetNotes) remember(ctx context.Context, buckets []aggregator.Bucket) error {
 	var stored limiter.StoredBudgets
 	var missing []schema.Key
 	now := n.now().Round(0)
@@ -60,7 +60,7 @@ func (n *Notes) remember(ctx context.Context, buckets []aggregator.Bucket) error
 }
 
 // readStored reads the limits that are stored under some keys.
-func (n *Notes) readStored(ctx context.Context, keys []schema.Key) (map[schema.Key]limiter.StoredBudgetLimits, error) {
+func (n *BudgetNotes) readStored(ctx context.Context, keys []schema.Key) (map[schema.Key]limiter.StoredBudgetLimits, error) {
 	items, err := readAll(ctx, n.items, n.table, keys, awsdb.TranslatePatient)
 	if err != nil {
 		return nil, fmt.Errorf("stored limits of %s: %w", keys[0], err)

@@ -1,4 +1,4 @@
-package budgets_test
+package catalog_test
 
 import (
 	"errors"
@@ -13,7 +13,7 @@ import (
 	"github.com/ratelimit/ratelimit/pkg/aggregator"
 	"github.com/ratelimit/ratelimit/pkg/dynamo"
 	"github.com/ratelimit/ratelimit/pkg/internal/fleet/awsdb"
-	"github.com/ratelimit/ratelimit/pkg/internal/fleet/budgets"
+	"github.com/ratelimit/ratelimit/pkg/internal/fleet/catalog"
 	"github.com/ratelimit/ratelimit/pkg/internal/fleet/schema"
 	"github.com/ratelimit/ratelimit/pkg/limiter"
 	"github.com/ratelimit/ratelimit/test/kit/dynamofake"
@@ -26,7 +26,7 @@ type shelf struct {
 	*testing.T
 
 	db    *dynamofake.DB
-	notes *budgets.Notes
+	notes *catalog.BudgetNotes
 	now   time.Time
 }
 
@@ -36,7 +36,7 @@ func newShelf(t *testing.T) *shelf {
 	if err := dynamo.CreateTable(t.Context(), s.db, "buckets"); err != nil {
 		t.Fatal(err)
 	}
-	s.notes = budgets.NewNotes(awsdb.ItemsOf(s.db, "buckets"), "buckets", func() time.Time { return s.now })
+	s.notes = catalog.NewBudgetNotes(awsdb.ItemsOf(s.db, "buckets"), "buckets", func() time.Time { return s.now })
 	return s
 }
 

@@ -1,4 +1,4 @@
-package budgets_test
+package catalog_test
 
 import (
 	"bytes"
@@ -17,7 +17,7 @@ import (
 
 	"github.com/ratelimit/ratelimit/pkg/dynamo"
 	"github.com/ratelimit/ratelimit/pkg/internal/fleet/awsdb"
-	"github.com/ratelimit/ratelimit/pkg/internal/fleet/budgets"
+	"github.com/ratelimit/ratelimit/pkg/internal/fleet/catalog"
 	"github.com/ratelimit/ratelimit/pkg/internal/fleet/schema"
 	"github.com/ratelimit/ratelimit/pkg/limiter"
 	"github.com/ratelimit/ratelimit/test/kit/dynamofake"
@@ -61,9 +61,9 @@ func newLedger(t *testing.T) *ledger {
 }
 
 // watch starts the watch of a process.
-func (l *ledger) watch() *budgets.Watch {
+func (l *ledger) watch() *catalog.BudgetWatch {
 	l.Helper()
-	w, err := budgets.NewWatch(budgets.Config{Items: awsdb.ItemsOf(l.db, "buckets"), Table: "buckets", Now: time.Now, Logger: slog.New(slog.NewTextHandler(&l.log, nil))})
+	w, err := catalog.NewBudgetWatch(catalog.BudgetWatchConfig{Items: awsdb.ItemsOf(l.db, "buckets"), Table: "buckets", Now: time.Now, Logger: slog.New(slog.NewTextHandler(&l.log, nil))})
 	if err != nil {
 		l.Fatal(err)
 	}
@@ -128,7 +128,7 @@ func TestAnOutageDelaysEvents(t *testing.T) {
 		time.Sleep(50 * time.Second)
 		l.wants("in the outage")
 		l.db.SetPlan(nil)
-		time.Sleep(2 * budgets.DefaultPause)
+		time.Sleep(2 * catalog.DefaultBudgetPause)
 		l.wants("afterwards", "ns e 80%")
 		l.end()
 		if n := strings.Count(l.log.String(), "usage cannot be compared"); n != 1 {
@@ -164,7 +164,7 @@ func TestUsageWithoutRoom(t *testing.T) {
 			w.Changed((&schema.UsageOf{Entity: "x" + strconv.Itoa(i), Resource: "r", Window: limiter.UsageHour, Start: of}).Key(l.ns))
 		}
 		w.Changed(l.use("e"))
-		time.Sleep(2 * budgets.DefaultPause)
+		time.Sleep(2 * catalog.DefaultBudgetPause)
 		l.wants("before the round")
 		time.Sleep(time.Minute)
 		l.wants("after the round", "ns e 80%")

@@ -1,4 +1,4 @@
-package budgets
+package catalog
 
 import (
 	"maps"
@@ -15,19 +15,19 @@ const (
 	maxStored = 50_000      // places whose limits are remembered: some 20 MB
 )
 
-// storedCache remembers for a time which limits are stored, also where there are none.
-type storedCache struct {
+// storedBudgetCache remembers for a time which limits are stored, also where there are none.
+type storedBudgetCache struct {
 	mu sync.Mutex
-	at map[schema.Key]storedThen
+	at map[schema.Key]storedBudgetsThen
 }
 
-type storedThen struct {
+type storedBudgetsThen struct {
 	limits limiter.StoredBudgetLimits
 	read   time.Time
 }
 
 // get fills in the places that it has, and returns the keys of the others.
-func (c *storedCache) get(now time.Time, places []schema.Key, stored *limiter.StoredBudgets) (missing []schema.Key) {
+func (c *storedBudgetCache) get(now time.Time, places []schema.Key, stored *limiter.StoredBudgets) (missing []schema.Key) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for i, k := range places {
@@ -43,23 +43,23 @@ func (c *storedCache) get(now time.Time, places []schema.Key, stored *limiter.St
 }
 
 // fresh reports whether the entry still counts. A clock that was set back makes it old.
-func (s storedThen) fresh(now time.Time) bool {
+func (s storedBudgetsThen) fresh(now time.Time) bool {
 	age := now.Sub(s.read)
 	return age >= 0 && age < storedFor
 }
 
 // put stores limits that were read. Where there is no room, old entries go, and if that is
 // not enough, all.
-func (c *storedCache) put(now time.Time, read map[schema.Key]limiter.StoredBudgetLimits) {
+func (c *storedBudgetCache) put(now time.Time, read map[schema.Key]limiter.StoredBudgetLimits) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if len(c.at)+len(read) > maxStored {
-		maps.DeleteFunc(c.at, func(_ schema.Key, then storedThen) bool { return !then.fresh(now) })
+		maps.DeleteFunc(c.at, func(_ schema.Key, then storedBudgetsThen) bool { return !then.fresh(now) })
 	}
 	if c.at == nil || len(c.at)+len(read) > maxStored {
-		c.at = make(map[schema.Key]storedThen)
+		c.at = make(map[schema.Key]storedBudgetsThen)
 	}
 	for k, limits := range read {
-		c.at[k] = storedThen{limits, now}
+		c.at[k] = storedBudgetsThen{limits, now}
 	}
 }

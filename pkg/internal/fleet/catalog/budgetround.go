@@ -1,4 +1,4 @@
-package budgets
+package catalog
 
 import (
 	"context"
@@ -30,25 +30,25 @@ const (
 
 // goRound makes rounds until ctx is done. A round compares all usage of the last hour: also that of a
 // process which was killed between a write and its comparison. One process of all makes each round.
-func (w *Watch) goRound(ctx context.Context) {
+func (w *BudgetWatch) goRound(ctx context.Context) {
 	w.miss() // whatever was before this process
 	for {
 		w.makeRound(ctx)
-		if !wait(ctx, claimEvery) {
+		if !waitFor(ctx, claimEvery) {
 			return
 		}
 	}
 }
 
 // miss notes that snapshots are to be compared that are not known.
-func (w *Watch) miss() {
+func (w *BudgetWatch) miss() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.missed = w.cfg.Now()
 }
 
 // makeRound makes a round, where one is due.
-func (w *Watch) makeRound(ctx context.Context) {
+func (w *BudgetWatch) makeRound(ctx context.Context) {
 	mine, err := w.claim(ctx)
 	if err == nil && mine {
 		err = w.compareAll(ctx)
@@ -62,13 +62,13 @@ func (w *Watch) makeRound(ctx context.Context) {
 }
 
 // claim reports whether this process is to make a round now.
-func (w *Watch) claim(ctx context.Context) (mine bool, err error) {
+func (w *BudgetWatch) claim(ctx context.Context) (mine bool, err error) {
 	now, missed := w.cfg.Now(), w.lastMissed()
 	before := now.Add(-roundEvery)
 	if !missed.IsZero() {
 		before = now.Add(-freshRound)
 	}
-	ctx, stop := context.WithTimeout(ctx, callTimeout)
+	ctx, stop := context.WithTimeout(ctx, noteTimeout)
 	defer stop()
 	_, err = w.cfg.Items.Write(ctx, schema.ClaimRound(now, before))
 	item, refused := awsdb.ConditionItem(err)
@@ -82,14 +82,14 @@ func (w *Watch) claim(ctx context.Context) (mine bool, err error) {
 }
 
 // lastMissed returns when snapshots were missed last; zero = none were.
-func (w *Watch) lastMissed() time.Time {
+func (w *BudgetWatch) lastMissed() time.Time {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.missed
 }
 
 // found notes that a round has begun after some snapshots were missed.
-func (w *Watch) found(missed time.Time) {
+func (w *BudgetWatch) found(missed time.Time) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.missed.Equal(missed) {
@@ -98,7 +98,7 @@ func (w *Watch) found(missed time.Time) {
 }
 
 // compareAll compares the snapshots of the last hour, of all namespaces.
-func (w *Watch) compareAll(ctx context.Context) error {
+func (w *BudgetWatch) compareAll(ctx context.Context) error {
 	names, err := w.notes.namespaces(ctx)
 	if err != nil {
 		return err
@@ -115,15 +115,15 @@ func (w *Watch) compareAll(ctx context.Context) error {
 }
 
 // comparePages compares the snapshots that a query finds.
-func (w *Watch) comparePages(ctx context.Context, q *dynamodb.QueryInput) error {
+func (w *BudgetWatch) comparePages(ctx context.Context, q *dynamodb.QueryInput) error {
 	q.Limit = aws.Int32(roundPage)
 	for {
-		began, set := time.Now(), newInForce(w.budgets())
+		began, set := time.Now(), newBudgetsInForce(w.budgets())
 		found, err := w.page(ctx, q)
 		if err != nil {
 			return err
 		}
-		for keys := range slices.Chunk(found, batch) {
+		for keys := range slices.Chunk(found, comparedTogether) {
 			if err := w.compare(ctx, set, keys); err != nil {
 				if !errors.Is(err, limiter.ErrInvalid) {
 					w.add(keys...) // it may have noted events, which another round does not tell
@@ -134,15 +134,15 @@ func (w *Watch) comparePages(ctx context.Context, q *dynamodb.QueryInput) error 
 		if len(q.ExclusiveStartKey) == 0 {
 			return nil
 		}
-		if !wait(ctx, (roundShare-1)*time.Since(began)) {
+		if !waitFor(ctx, (roundShare-1)*time.Since(began)) {
 			return ctx.Err()
 		}
 	}
 }
 
 // page returns the keys of a page, and has the query go on behind it.
-func (w *Watch) page(ctx context.Context, q *dynamodb.QueryInput) (keys []schema.Key, err error) {
-	ctx, stop := context.WithTimeout(ctx, callTimeout)
+func (w *BudgetWatch) page(ctx context.Context, q *dynamodb.QueryInput) (keys []schema.Key, err error) {
+	ctx, stop := context.WithTimeout(ctx, noteTimeout)
 	defer stop()
 	out, err := w.cfg.Items.Query(ctx, q)
 	if err != nil {
