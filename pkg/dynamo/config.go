@@ -5,7 +5,6 @@ import (
 
 	"github.com/ratelimit/ratelimit/pkg/internal/fleet/awsdb"
 	"github.com/ratelimit/ratelimit/pkg/internal/fleet/engine"
-	"github.com/ratelimit/ratelimit/pkg/internal/fleet/store"
 	"github.com/ratelimit/ratelimit/pkg/limiter"
 )
 
@@ -27,11 +26,11 @@ const (
 )
 
 // Config configures a store. Table must be set.
-type Config = store.Config
+type Config = engine.StoreConfig
 
 // Store is a limiter.Store in a DynamoDB table. It is safe for concurrent use. Create it
 // with [New].
-type Store = store.Store
+type Store = engine.Store
 
 // Stats counts the work of a store since it was made. See its fields.
 type Stats = engine.Stats
@@ -42,5 +41,5 @@ func New(client Client, cfg Config) (*Store, error) {
 	if client == nil || cfg.Table == "" {
 		return nil, fmt.Errorf("%w: a DynamoDB store needs a client and the name of a table", limiter.ErrInvalid)
 	}
-	return store.New(awsdb.ItemsOf(client, cfg.Table), cfg)
+	return engine.NewStore(awsdb.ItemsOf(client, cfg.Table), cfg)
 }

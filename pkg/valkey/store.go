@@ -12,7 +12,6 @@ import (
 	"github.com/ratelimit/ratelimit/pkg/internal/fleet/catalog"
 	"github.com/ratelimit/ratelimit/pkg/internal/fleet/engine"
 	"github.com/ratelimit/ratelimit/pkg/internal/fleet/schema"
-	"github.com/ratelimit/ratelimit/pkg/internal/fleet/store"
 	"github.com/ratelimit/ratelimit/pkg/limiter"
 	"github.com/ratelimit/ratelimit/pkg/valkey/internal/items"
 )
@@ -112,7 +111,7 @@ func (c *Config) items() items.Config {
 
 // Store is a limiter.Store on a server. It is safe for concurrent use. Create it with [Open].
 type Store struct {
-	*store.Store
+	*engine.Store
 
 	db     *items.DB
 	cfg    Config
@@ -148,7 +147,7 @@ func Open(ctx context.Context, cfg Config) (*Store, error) { //nolint:contextche
 	in.Part, in.Parts = s.db.Part()
 	s.watch, err = catalog.NewBudgetWatch(catalog.BudgetWatchConfig{Items: s.db.Session(), Table: in.Table, Now: s.now, Logger: cfg.Logger})
 	if err == nil {
-		s.Store, err = store.New(s.db.Session(), in) //nolint:contextcheck // a store outlives its start
+		s.Store, err = engine.NewStore(s.db.Session(), in) //nolint:contextcheck // a store outlives its start
 	}
 	if err != nil {
 		s.db.Close()
@@ -185,8 +184,8 @@ func (s *Store) follow(ctx context.Context, place int) {
 }
 
 // store returns the configuration of the engine and the catalog.
-func (c *Config) store() store.Config {
-	return store.Config{
+func (c *Config) store() engine.StoreConfig {
+	return engine.StoreConfig{
 		Table: c.Name, Attempt: c.Attempt, Budget: c.Budget, ShardUnits: noSplits, Leases: c.Leases, Scripts: true, Crowded: true,
 		AuditRetention: c.AuditRetention, PurgeWait: c.PurgeWait, Now: c.Now, Clock: c.Clock, Observe: c.Observe, Logger: c.Logger,
 	}

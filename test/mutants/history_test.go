@@ -9,11 +9,11 @@ func historyRules() []mutant {
 	return slices.Concat(
 		in("lane", []mutant{
 			{
-				name: "a server that came back gets what is owed", file: "handover.go", tested: "store", found: "TestLateAdmissionsAreBookedAfterAServerCameBack",
+				name: "a server that came back gets what is owed", file: "handover.go", tested: "engine", found: "TestLateAdmissionsAreBookedAfterAServerCameBack",
 				without: "_ = r",
 			},
 			{
-				name: "leases of the lanes before are freed at once", file: "handover.go", tested: "store", found: "TestAServerThatComesBackOlder",
+				name: "leases of the lanes before are freed at once", file: "handover.go", tested: "engine", found: "TestAServerThatComesBackOlder",
 			},
 			{
 				name: "the next lanes take nothing for a call that was denied", file: "ends.go", found: "TestOwedRequestsOfTheLanesBefore",
@@ -34,27 +34,27 @@ func historyRules() []mutant {
 				without: "if n := p.tokens() - of.tokens(); n > 1<<60 {",
 			},
 		}),
-		in("store", []mutant{
+		in("engine", []mutant{
 			{
 				name: "a call in doubt is not made again", file: "store.go", found: "TestAChargeInDoubtIsNotMadeAgain",
 				without: "return ended",
 			},
 			{
-				name: "what an engine loses at its end is counted", file: "renew.go", found: "TestAWriteUnderWayWhileThePlacesChange",
+				name: "what an engine loses at its end is counted", file: "storerenew.go", found: "TestAWriteUnderWayWhileThePlacesChange",
 			},
 			{
-				name: "no bucket is taken from in the quiet time", file: "healing.go", found: "TestAReplicaThatRemembersLess",
+				name: "no bucket is taken from in the quiet time", file: "storehealing.go", found: "TestAReplicaThatRemembersLess",
 				without: "case <-time.After(0):",
 			},
 			{
-				name: "what was remembered before stays taken", file: "healing.go", found: "TestAServerThatIsLostTwice",
+				name: "what was remembered before stays taken", file: "storehealing.go", found: "TestAServerThatIsLostTwice",
 			},
 			{
 				name: "a bucket is healed before it is taken from", file: "store.go", found: "TestManyBuckets",
 				without: "if err := h.before(ctx, nil); err != nil {",
 			},
 			{
-				name: "a bucket whose server has lost nothing keeps what it has", file: "healing.go", found: "TestABucketOfAServerThatLostNothing",
+				name: "a bucket whose server has lost nothing keeps what it has", file: "storehealing.go", found: "TestABucketOfAServerThatLostNothing",
 				without: "if _ = left; true {",
 			},
 		}),

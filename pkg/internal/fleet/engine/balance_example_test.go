@@ -20,7 +20,7 @@ func Example() {
 		return
 	}
 	records := catalog.New(catalog.Config{Items: awsdb.ItemsOf(client, "ratelimit"), Table: "ratelimit"})
-	buckets, err := engine.New(engine.Config{Items: awsdb.ItemsOf(client, "ratelimit"), Table: "ratelimit", Namespace: records.NamespaceID})
+	buckets, err := engine.New(engine.Config{StoreConfig: engine.StoreConfig{Table: "ratelimit"}, Items: awsdb.ItemsOf(client, "ratelimit"), Namespace: records.NamespaceID})
 	if err != nil {
 		fmt.Println(err)
 		return

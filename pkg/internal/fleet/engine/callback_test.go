@@ -81,7 +81,7 @@ func newQuiet(t *testing.T) *Engine {
 	db := dynamofake.New()
 	db.SetPlan(func(dynamofake.Call) dynamofake.Fault { return dynamofake.Fault{Kind: dynamofake.ServerError} })
 	id := func(context.Context, string) (string, error) { return "n", nil }
-	e, err := NewIdle(Config{Items: awsdb.ItemsOf(db, "t"), Table: "t", Namespace: id})
+	e, err := NewIdle(Config{StoreConfig: StoreConfig{Table: "t"}, Items: awsdb.ItemsOf(db, "t"), Namespace: id})
 	if err != nil {
 		t.Fatal(err)
 	}

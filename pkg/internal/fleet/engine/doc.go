@@ -1,9 +1,12 @@
-// Package engine decides calls over the buckets of one DynamoDB table.
+// Package engine decides calls over the buckets of one table, and is the store of a fleet on it.
+//
+// A [Store] is the catalog, the settlements and an [Engine]. It speaks to the table by awsdb.Items alone, so that
+// pkg/dynamo and pkg/valkey share it. Where a server comes back older, [Store.Renew] gives it another engine.
 //
 // An [Engine] is the part of limiter.Store that takes, charges and refunds. It turns each op
 // of a call into requests of the lanes of its shards (package lane), and waits for them. It
 // rolls takes back when another bucket denies. It decides late when the caller's deadline
-// passes while DynamoDB answers. Entities, limits and settlements are in other packages.
+// passes while the server answers. Entities, limits and settlements are in package catalog.
 //
 // # Shards
 //

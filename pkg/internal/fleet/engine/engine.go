@@ -39,57 +39,17 @@ const (
 
 // Config configures an engine. Items, Table and Namespace must be set.
 type Config struct {
+	StoreConfig // of which Buckets, Part, Generation, AuditRetention and PurgeWait are not the engine's
+
 	// Items are those of the table. Those that are no *awsdb.Guard get one.
 	Items awsdb.Items
-	Table string
 	// Namespace returns the id of a namespace, which it registers if it is new. Its errors
 	// wrap those of limiter.Store.
 	Namespace func(ctx context.Context, name string) (id string, err error)
-
 	// Before are the engines of this process that have ended, whose leases are freed at once; nil = none has.
 	Before *lane.Predecessors
-
-	// Attempt is how long one message may take; 0 = DefaultAttempt, or a tenth of Budget
-	// where that is longer.
-	Attempt time.Duration
-	// Budget is how long a decision takes at most, also where the caller's context
-	// allows more; 0 = DefaultBudget, at most 10 minutes.
-	Budget time.Duration
-	// Idle is how long a bucket is remembered that is not asked for; 0 = DefaultIdle.
-	Idle time.Duration
-	// MaxLanes is the number of items that are remembered; 0 = DefaultMaxLanes. Items with
-	// work are remembered beyond it.
-	MaxLanes int
-	// ShardUnits is the number of write units a second that one item is good for: one that
-	// uses 80 % of them is split in two; 0 = DefaultShardUnits.
-	ShardUnits int64
-	// Quiet is how long two shards must use less than a quarter each before they are merged;
-	// 0 = DefaultQuiet.
-	Quiet time.Duration
-	// Leases lets the engine lease tokens, as the policy of each op says. Leases of other
-	// replicas are honoured either way.
-	Leases bool
-	// Scripts says that the server runs scripts, so it knows [schema.ItemWrite.Known] and [schema.ItemWrite.OrUpdate].
-	// A write that no other changed the item before is then answered without the item. A first take of a bucket needs
-	// no second message where another replica has made the item.
-	Scripts bool
-	// Crowded says that the server does one thing after the other: the number of messages under way follows
-	// their round trips.
-	Crowded bool
-	// Parts is how many parts the server has, see schema.Home; 0 = one.
-	Parts int
-	// Now is the machine's clock, with both of its readings; nil = time.Now.
-	Now func() time.Time
-	// Clock corrects the callers' clocks; nil = they are taken as they are.
-	Clock *awsdb.Clock
 	// Loop starts goroutines and waits; nil = awsdb.Goroutines. A simulation sets another one.
 	Loop awsdb.Loop
-	// Observe is called when an outage begins or ends; it must not call the engine. nil
-	// = it is not called.
-	Observe func(awsdb.State)
-	// Logger gets lines about tokens that were lost, and about a clock that is not trusted;
-	// nil = none.
-	Logger *slog.Logger
 }
 
 // withDefaults returns the configuration with its defaults filled in.

@@ -33,7 +33,7 @@ func namespace(_ context.Context, name string) (string, error) {
 // otherwise.
 func newEngine(tb testing.TB, client dynamo.Client, change func(*engine.Config)) *engine.Engine {
 	tb.Helper()
-	cfg := engine.Config{Items: awsdb.ItemsOf(client, "buckets"), Table: "buckets", Namespace: namespace, Attempt: 20 * time.Second, Budget: time.Minute}
+	cfg := engine.Config{StoreConfig: engine.StoreConfig{Table: "buckets", Attempt: 20 * time.Second, Budget: time.Minute}, Items: awsdb.ItemsOf(client, "buckets"), Namespace: namespace}
 	if change != nil {
 		change(&cfg)
 	}

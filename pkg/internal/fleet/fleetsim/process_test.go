@@ -101,13 +101,16 @@ func (f *fleet) begin(at *replica) {
 	}
 	var err error
 	p.engine, err = engine.NewIdle(engine.Config{
-		Items: p.items(), Table: simTable, Namespace: namespaceID,
-		ShardUnits: f.shardUnits, Quiet: f.quiet, Leases: f.on.leases, Scripts: f.on.brief, Now: now, Clock: p.clock, Loop: p, Logger: slog.New(lossLog{slog.DiscardHandler, p}),
-		Observe: func(s awsdb.State) {
-			if s.Condition != awsdb.Available {
-				p.suffers(f, leaseTerm)
-			}
+		StoreConfig: engine.StoreConfig{
+			Table: simTable, ShardUnits: f.shardUnits, Quiet: f.quiet, Leases: f.on.leases, Scripts: f.on.brief, Now: now, Clock: p.clock,
+			Logger: slog.New(lossLog{slog.DiscardHandler, p}),
+			Observe: func(s awsdb.State) {
+				if s.Condition != awsdb.Available {
+					p.suffers(f, leaseTerm)
+				}
+			},
 		},
+		Items: p.items(), Namespace: namespaceID, Loop: p,
 	})
 	if err != nil {
 		f.t.Fatal(err)

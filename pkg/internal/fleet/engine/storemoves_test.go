@@ -1,4 +1,4 @@
-package store_test
+package engine_test
 
 import (
 	"context"
@@ -17,10 +17,10 @@ import (
 	"github.com/aws/smithy-go"
 
 	"github.com/ratelimit/ratelimit/pkg/internal/fleet/awsdb"
+	"github.com/ratelimit/ratelimit/pkg/internal/fleet/engine"
 	"github.com/ratelimit/ratelimit/pkg/internal/fleet/plan"
 	"github.com/ratelimit/ratelimit/pkg/internal/fleet/schema"
 	"github.com/ratelimit/ratelimit/pkg/internal/fleet/scripttest"
-	"github.com/ratelimit/ratelimit/pkg/internal/fleet/store"
 	"github.com/ratelimit/ratelimit/pkg/limiter"
 )
 
@@ -77,7 +77,7 @@ type histories struct{ place, all uint64 }
 
 // process is a replica of a fleet whose table moves.
 type process struct {
-	*store.Store
+	*engine.Store
 
 	place   *place
 	known   atomic.Pointer[histories]
@@ -96,7 +96,7 @@ func (p *place) join(t *testing.T, random *rand.Rand, leases bool) *process {
 	t.Helper()
 	r := &process{place: p, random: rand.New(rand.NewPCG(random.Uint64(), 1)), finding: make(chan struct{}, 1)} // #nosec G404 -- a test
 	r.known.Store(&histories{1, 1})
-	opened, err := store.New(&session{p.items, r, 0}, store.Config{
+	opened, err := engine.NewStore(&session{p.items, r, 0}, engine.StoreConfig{
 		Buckets: &session{p.items, r, 1}, Table: "limits", Leases: leases, ShardUnits: 1 << 40, Scripts: true, Crowded: true, Generation: 1 << 40,
 	})
 	if err != nil {
@@ -340,7 +340,7 @@ func calm(t *testing.T) (p *place, r *process, call func(within time.Duration, c
 	t.Helper()
 	p = newPlace(t)
 	r = p.join(t, rand.New(rand.NewPCG(1, 1)), false) // #nosec G404 -- a test
-	limits, err := limiter.NewLimits(limiter.PerDay("l", capacity))
+	limits, err := limiter.NewLimits(limiter.PerDay("l", fullBucket))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -390,10 +390,10 @@ func TestAWriteUnderWayWhileThePlacesChange(t *testing.T) {
 		p.moving = false // as it was
 		p.mu.Unlock()
 		time.Sleep(2 * time.Second)
-		if admitted, _, _ := call(time.Second, taking(capacity-20)); admitted {
+		if admitted, _, _ := call(time.Second, taking(fullBucket-20)); admitted {
 			t.Error("tokens of a late admission are there again")
 		}
-		if admitted, _, _ := call(time.Second, taking(capacity-21)); !admitted {
+		if admitted, _, _ := call(time.Second, taking(fullBucket-21)); !admitted {
 			t.Error("a late admission is booked twice")
 		}
 		if got := r.Stats().LostUnknown; got != 20*limiter.Milli {

@@ -1,4 +1,4 @@
-package store
+package engine
 
 import (
 	"context"
@@ -6,7 +6,6 @@ import (
 	"slices"
 
 	"github.com/ratelimit/ratelimit/pkg/internal/fleet/awsdb"
-	"github.com/ratelimit/ratelimit/pkg/internal/fleet/engine"
 	"github.com/ratelimit/ratelimit/pkg/internal/fleet/schema"
 )
 
@@ -29,7 +28,7 @@ func (s *Store) Renew(items awsdb.Items, generation uint64, lost func(schema.Key
 	if s.closed {
 		return
 	}
-	next, err := engine.New(s.cfg.engine(s.guard.For(items), s.NamespaceID, &s.before))
+	next, err := New(Config{StoreConfig: s.cfg, Items: s.guard.For(items), Namespace: s.NamespaceID, Before: &s.before})
 	if err != nil { // the same configuration was good at the start
 		s.log().Error("the store cannot go on with its server", slog.Any("error", err))
 		return
@@ -51,10 +50,10 @@ func (s *Store) Renew(items awsdb.Items, generation uint64, lost func(schema.Key
 }
 
 // left keeps the counts of an engine that has ended.
-func (s *Store) left(e *engine.Engine) {
+func (s *Store) left(e *Engine) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.leaving = slices.DeleteFunc(s.leaving, func(o *engine.Engine) bool { return o == e })
+	s.leaving = slices.DeleteFunc(s.leaving, func(o *Engine) bool { return o == e })
 	s.past = e.Stats().After(s.past) // rule: what an engine loses at its end is counted
 }
 

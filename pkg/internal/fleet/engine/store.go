@@ -1,4 +1,4 @@
-package store
+package engine
 
 import (
 	"context"
@@ -10,30 +10,29 @@ import (
 
 	"github.com/ratelimit/ratelimit/pkg/internal/fleet/awsdb"
 	"github.com/ratelimit/ratelimit/pkg/internal/fleet/catalog"
-	"github.com/ratelimit/ratelimit/pkg/internal/fleet/engine"
 	"github.com/ratelimit/ratelimit/pkg/internal/fleet/lane"
 	"github.com/ratelimit/ratelimit/pkg/limiter"
 )
 
-// Store is a limiter.Store in a table. It is safe for concurrent use. Create it with [New].
+// Store is a limiter.Store in a table. It is safe for concurrent use. Create it with [NewStore].
 type Store struct {
 	*catalog.Catalog // entities, limits, audit events, namespaces
 
-	cfg         Config
+	cfg         StoreConfig
 	guard       *awsdb.Guard
-	engine      atomic.Pointer[engine.Engine] // buckets
+	engine      atomic.Pointer[Engine] // buckets
 	before      lane.Predecessors             // of the engine
 	healing     atomic.Pointer[healing]       // nil = there is nothing to heal
 	renewing    sync.WaitGroup                // the ends of engines before, and the healing
 	settlements *catalog.Settlements
 	reports     *catalog.Reports
 	progress    *catalog.Progress
-	balances    *engine.Balances
+	balances    *Balances
 	budget      time.Duration // of a settlement
 
 	mu      sync.Mutex
-	leaving []*engine.Engine // those before this one that have not ended yet
-	past    engine.Stats     // of those that have
+	leaving []*Engine // those before this one that have not ended yet
+	past    Stats     // of those that have
 	last    *healing         // the newest one; nil = there was none
 	// histories counts the calls of Renew, and healedBuckets the buckets that were healed after them.
 	histories     int64
@@ -46,9 +45,9 @@ type Store struct {
 
 var _ limiter.Store = (*Store)(nil)
 
-// New returns a store on the items of a table, which must exist. It sends nothing. Its errors wrap
+// NewStore returns a store on the items of a table, which must exist. It sends nothing. Its errors wrap
 // limiter.ErrInvalid.
-func New(items awsdb.Items, cfg Config) (*Store, error) {
+func NewStore(items awsdb.Items, cfg StoreConfig) (*Store, error) {
 	if items == nil || cfg.Table == "" {
 		return nil, fmt.Errorf("%w: a store needs the items and the name of a table", limiter.ErrInvalid)
 	}
@@ -62,7 +61,7 @@ func New(items awsdb.Items, cfg Config) (*Store, error) {
 	if cfg.Buckets != nil {
 		of = s.guard.For(cfg.Buckets)
 	}
-	buckets, err := engine.New(cfg.engine(of, namespaceID, &s.before))
+	buckets, err := New(Config{StoreConfig: cfg, Items: of, Namespace: namespaceID, Before: &s.before})
 	if err != nil {
 		return nil, err
 	}
@@ -78,8 +77,8 @@ func New(items awsdb.Items, cfg Config) (*Store, error) {
 		Items: s.guard, Table: cfg.Table, Now: cfg.Now, Attempt: attempt, NamespaceID: namespaceID,
 	})
 	s.reports, s.progress = catalog.NewReports(s.guard, cfg.Table, corrected), catalog.NewProgress(s.guard, cfg.Table, corrected)
-	s.balances = engine.NewBalances(engine.BalancesConfig{
-		Items: s.guard, Table: cfg.Table, Buckets: catalog.NewBuckets(s.Catalog), Engine: func() engine.Observer { return s.engine.Load() }, Clock: cfg.Clock, Now: cfg.Now,
+	s.balances = NewBalances(BalancesConfig{
+		Items: s.guard, Table: cfg.Table, Buckets: catalog.NewBuckets(s.Catalog), Engine: func() Observer { return s.engine.Load() }, Clock: cfg.Clock, Now: cfg.Now,
 	})
 	s.stopped, s.stop = context.WithCancel(context.Background())
 	return s, nil
@@ -176,7 +175,7 @@ func (s *Store) State() awsdb.State { return s.guard.State() }
 func (s *Store) FailingSince() time.Time { return s.guard.FailingSince() }
 
 // Stats returns the counts so far.
-func (s *Store) Stats() engine.Stats {
+func (s *Store) Stats() Stats {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	stats := s.engine.Load().Stats().After(s.past)

@@ -1,17 +1,14 @@
-package store
+package engine
 
 import (
-	"context"
 	"log/slog"
 	"time"
 
 	"github.com/ratelimit/ratelimit/pkg/internal/fleet/awsdb"
-	"github.com/ratelimit/ratelimit/pkg/internal/fleet/engine"
-	"github.com/ratelimit/ratelimit/pkg/internal/fleet/lane"
 )
 
-// Config configures a store. Table must be set.
-type Config struct {
+// StoreConfig configures a store. Table must be set.
+type StoreConfig struct {
 	Table string
 	// Buckets is the way of the buckets to the server, until [Store.Renew]; nil = that of the rest.
 	Buckets awsdb.Items
@@ -21,32 +18,35 @@ type Config struct {
 	// Generation is the base of generations, until Renew.
 	Generation uint64
 
-	// Attempt is how long one message may take; 0 = engine.DefaultAttempt, or a tenth of Budget
+	// Attempt is how long one message may take; 0 = DefaultAttempt, or a tenth of Budget
 	// where that is longer.
 	Attempt time.Duration
 	// Budget is the longest time of a decision, also where the caller's context allows
-	// more. No planned write is sent that is older. 0 = engine.DefaultBudget; at most 10 minutes.
+	// more. No planned write is sent that is older. 0 = DefaultBudget; at most 10 minutes.
 	Budget time.Duration
-	// Idle is how long a bucket is remembered that is not asked for; 0 = engine.DefaultIdle.
+	// Idle is how long a bucket is remembered that is not asked for; 0 = DefaultIdle.
 	// The first request after that costs a refused write, or a read.
 	Idle time.Duration
 	// MaxLanes is how many buckets are remembered, each shard for itself;
-	// 0 = engine.DefaultMaxLanes. Those with work are remembered beyond it.
+	// 0 = DefaultMaxLanes. Those with work are remembered beyond it.
 	MaxLanes int
 	// ShardUnits is how many write units a second one item is good for: a bucket that
-	// uses 80 % of them is split in two, up to 32 shards; 0 = engine.DefaultShardUnits.
+	// uses 80 % of them is split in two, up to 32 shards; 0 = DefaultShardUnits.
 	ShardUnits int64
 	// Quiet is how long two shards must use less than a quarter each before they are
-	// merged; 0 = engine.DefaultQuiet.
+	// merged; 0 = DefaultQuiet.
 	Quiet time.Duration
 	// Leases lets the store lease shares of a bucket and decide from them in memory, as
 	// the policy of each op says. Without it the store leases nothing, under any policy.
 	// Leases of other replicas are honoured either way. Replicas with and without leases
 	// may share a table.
 	Leases bool
-	// Scripts says that the server runs scripts, see [engine.Config].
+	// Scripts says that the server runs scripts, so it knows [schema.ItemWrite.Known] and [schema.ItemWrite.OrUpdate].
+	// A write that no other changed the item before is then answered without the item. A first take of a bucket needs
+	// no second message where another replica has made the item.
 	Scripts bool
-	// Crowded says that the server does one thing after the other, see [engine.Config].
+	// Crowded says that the server does one thing after the other: the number of messages under way follows
+	// their round trips.
 	Crowded bool
 	// AuditRetention is how long audit events are kept; 0 = limiter.AuditRetention.
 	AuditRetention time.Duration
@@ -71,13 +71,4 @@ type Config struct {
 	// Logger gets lines about tokens that were lost, and about a clock that cannot be
 	// trusted; nil = none.
 	Logger *slog.Logger
-}
-
-// engine returns the configuration of an engine with a client. namespace returns the id of a
-// namespace. before are the engines that it follows.
-func (c *Config) engine(items awsdb.Items, namespace func(ctx context.Context, name string) (id string, err error), before *lane.Predecessors) engine.Config {
-	return engine.Config{
-		Items: items, Table: c.Table, Namespace: namespace, Before: before, Attempt: c.Attempt, Budget: c.Budget, Idle: c.Idle, MaxLanes: c.MaxLanes,
-		ShardUnits: c.ShardUnits, Quiet: c.Quiet, Leases: c.Leases, Scripts: c.Scripts, Crowded: c.Crowded, Parts: c.Parts, Now: c.Now, Clock: c.Clock, Logger: c.Logger,
-	}
 }

@@ -1,4 +1,4 @@
-package store
+package engine
 
 import (
 	"cmp"
@@ -230,7 +230,7 @@ func (h *healing) healAll() {
 		})
 	}
 	all := h.toHeal()
-	newest := slices.SortedFunc(maps.Keys(all), func(a, b limiter.BucketKey) int { return cmp.Compare(taken(all[b]), taken(all[a])) })
+	newest := slices.SortedFunc(maps.Keys(all), func(a, b limiter.BucketKey) int { return cmp.Compare(lastTaken(all[b]), lastTaken(all[a])) })
 	for _, key := range newest { // what the server has lost are the last takes
 		keys <- key
 	}
@@ -253,8 +253,8 @@ func (h *healing) toHeal() map[limiter.BucketKey][]*memory {
 	return left
 }
 
-// taken returns when a bucket was last taken from, Unix ms.
-func taken(shards []*memory) int64 {
+// lastTaken returns when a bucket was last taken from, Unix ms.
+func lastTaken(shards []*memory) int64 {
 	latest := int64(math.MinInt64)
 	for _, m := range shards {
 		latest = max(latest, m.State.Taken)

@@ -1,4 +1,4 @@
-package store_test
+package engine_test
 
 import (
 	"context"
@@ -15,16 +15,16 @@ import (
 
 	"github.com/ratelimit/ratelimit/pkg/internal/fleet/awsdb"
 	"github.com/ratelimit/ratelimit/pkg/internal/fleet/catalog"
-	"github.com/ratelimit/ratelimit/pkg/internal/fleet/store"
+	"github.com/ratelimit/ratelimit/pkg/internal/fleet/engine"
 	"github.com/ratelimit/ratelimit/pkg/limiter"
 	"github.com/ratelimit/ratelimit/test/kit/dynamofake"
 )
 
 const (
-	replicas = 3
-	callers  = 4 // of a replica
-	capacity = 200
-	latency  = time.Millisecond // of a message, each way
+	replicas   = 3
+	callers    = 4 // of a replica
+	fullBucket = 200
+	latency    = time.Millisecond // of a message, each way
 )
 
 // server is a table in memory that can come back with an older state, under another history.
@@ -99,9 +99,9 @@ func (r *replica) BatchGetItem(ctx context.Context, in *dynamodb.BatchGetItemInp
 }
 
 // open returns a store on the server, which is renewed once for each history.
-func (s *server) open(t *testing.T, leases bool) *store.Store {
+func (s *server) open(t *testing.T, leases bool) *engine.Store {
 	t.Helper()
-	var opened *store.Store
+	var opened *engine.Store
 	var mu sync.Mutex
 	known := s.history
 	renew := func(uint64) {}
@@ -114,7 +114,7 @@ func (s *server) open(t *testing.T, leases bool) *store.Store {
 		}
 	}
 	all, bound := &replica{Client: s.DB, server: s}, &replica{Client: s.DB, server: s, of: known, renew: renew}
-	opened, err := store.New(awsdb.ItemsOf(all, "limits"), store.Config{Buckets: awsdb.ItemsOf(bound, "limits"), Table: "limits", Leases: leases, ShardUnits: 1 << 40, Generation: known << 40})
+	opened, err := engine.NewStore(awsdb.ItemsOf(all, "limits"), engine.StoreConfig{Buckets: awsdb.ItemsOf(bound, "limits"), Table: "limits", Leases: leases, ShardUnits: 1 << 40, Generation: known << 40})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -129,10 +129,10 @@ type tally struct {
 
 // above returns the most tokens that a window had above the capacity and the refill.
 func (l *tally) above(rate int64) (most int64) {
-	room, last := float64(capacity), time.Time{}
+	room, last := float64(fullBucket), time.Time{}
 	for _, at := range l.admitted {
 		if !last.IsZero() {
-			room = min(room+at.Sub(last).Seconds()*float64(rate), capacity)
+			room = min(room+at.Sub(last).Seconds()*float64(rate), fullBucket)
 		}
 		last = at
 		room--
@@ -151,7 +151,7 @@ func (l *tally) since(from time.Time) (n int64) {
 	return n
 }
 
-func (l *tally) run(ctx context.Context, s *store.Store, limits *limiter.Limits) {
+func (l *tally) run(ctx context.Context, s *engine.Store, limits *limiter.Limits) {
 	for ctx.Err() == nil {
 		within, cancel := context.WithTimeout(ctx, time.Second)
 		ok, err := s.Take(within, time.Now(), takeOf("hot", limits, 1))
@@ -188,7 +188,7 @@ func TestLateAdmissionsAreBookedAfterAServerCameBack(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newServer(t)
 		opened := s.open(t, false)
-		limits, err := limiter.NewLimits(limiter.PerDay("l", capacity))
+		limits, err := limiter.NewLimits(limiter.PerDay("l", fullBucket))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -210,10 +210,10 @@ func TestLateAdmissionsAreBookedAfterAServerCameBack(t *testing.T) {
 		}
 		s.goBack(before)
 		time.Sleep(2 * time.Second)
-		if admitted, _ := take(time.Second, capacity-20); admitted {
+		if admitted, _ := take(time.Second, fullBucket-20); admitted {
 			t.Error("tokens of a late admission are there again")
 		}
-		if admitted, _ := take(time.Second, capacity-22); !admitted {
+		if admitted, _ := take(time.Second, fullBucket-22); !admitted {
 			t.Error("a late admission is booked twice")
 		}
 		if err := opened.Close(t.Context()); err != nil {
@@ -230,7 +230,7 @@ func TestAServerThatIsLostTwice(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				s := newServer(t)
 				opened := s.open(t, false)
-				limits, err := limiter.NewLimits(limiter.PerDay("l", capacity))
+				limits, err := limiter.NewLimits(limiter.PerDay("l", fullBucket))
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -243,7 +243,7 @@ func TestAServerThatIsLostTwice(t *testing.T) {
 					}
 					return admitted
 				}
-				take(time.Second, capacity-30)
+				take(time.Second, fullBucket-30)
 				time.Sleep(time.Second)
 				take(latency/2, 10) // late: it is to be written on the server that comes back
 				s.goBack(dynamofake.Snapshot{})
@@ -266,18 +266,18 @@ func TestAReplicaThatRemembersLess(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newServer(t)
 		less, more := s.open(t, false), s.open(t, false)
-		limits, err := limiter.NewLimits(limiter.PerDay("l", capacity))
+		limits, err := limiter.NewLimits(limiter.PerDay("l", fullBucket))
 		if err != nil {
 			t.Fatal(err)
 		}
-		take := func(from *store.Store, tokens int64) bool {
+		take := func(from *engine.Store, tokens int64) bool {
 			admitted, err := from.Take(t.Context(), time.Now(), takeOf("hot", limits, tokens))
 			if err != nil {
 				t.Fatal(err)
 			}
 			return admitted
 		}
-		if !take(less, 1) || !take(more, capacity-1) {
+		if !take(less, 1) || !take(more, fullBucket-1) {
 			t.Fatal("there are not as many tokens as the capacity")
 		}
 		s.goBack(dynamofake.Snapshot{})
@@ -290,7 +290,7 @@ func TestAReplicaThatRemembersLess(t *testing.T) {
 			t.Error("tokens are given that another replica remembers as taken")
 		}
 		work.Wait()
-		for _, opened := range []*store.Store{less, more} {
+		for _, opened := range []*engine.Store{less, more} {
 			if err := opened.Close(t.Context()); err != nil {
 				t.Error(err)
 			}
@@ -353,13 +353,13 @@ func newServer(t *testing.T) *server {
 func comeBack(t *testing.T, random *rand.Rand) {
 	t.Helper()
 	rate := int64(100 + random.IntN(900))
-	limits, err := limiter.NewLimits(limiter.Custom("l", capacity, rate, time.Second))
+	limits, err := limiter.NewLimits(limiter.Custom("l", fullBucket, rate, time.Second))
 	if err != nil {
 		t.Fatal(err)
 	}
 	s := newServer(t)
 	leases := random.IntN(2) == 0
-	stores := make([]*store.Store, 0, replicas)
+	stores := make([]*engine.Store, 0, replicas)
 	for range replicas {
 		stores = append(stores, s.open(t, leases))
 	}
