@@ -20,10 +20,10 @@ type Store struct {
 
 	cfg         StoreConfig
 	guard       *awsdb.Guard
-	engine      atomic.Pointer[Engine] // buckets
-	before      lane.Predecessors             // of the engine
-	healing     atomic.Pointer[healing]       // nil = there is nothing to heal
-	renewing    sync.WaitGroup                // the ends of engines before, and the healing
+	engine      atomic.Pointer[Engine]  // buckets
+	before      lane.Predecessors       // of the engine
+	healing     atomic.Pointer[healing] // nil = there is nothing to heal
+	renewing    sync.WaitGroup          // the ends of engines before, and the healing
 	settlements *catalog.Settlements
 	reports     *catalog.Reports
 	progress    *catalog.Progress
@@ -33,7 +33,7 @@ type Store struct {
 	mu      sync.Mutex
 	leaving []*Engine // those before this one that have not ended yet
 	past    Stats     // of those that have
-	last    *healing         // the newest one; nil = there was none
+	last    *healing  // the newest one; nil = there was none
 	// histories counts the calls of Renew, and healedBuckets the buckets that were healed after them.
 	histories     int64
 	healedBuckets atomic.Int64
