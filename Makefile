@@ -93,7 +93,7 @@ images: ## Build the image for each platform of a release, and keep none
 	docker buildx build --build-arg VERSION=$(VERSION) --platform linux/amd64,linux/arm64 .
 
 # Packages that start no goroutine, nor do those that they use, where the race detector finds nothing.
-PURE := internal/awscmd/migration internal/command pkg/api pkg/tokenbucket \
+PURE := internal/awscmd/migration internal/command pkg/tokenbucket \
 	test/kit/benchtable test/kit/clocktest test/kit/pagetest test/kit/quoted test/kit/windows
 # The same, with simulations of a fleet.
 SIMULATED := $(addprefix pkg/internal/fleet/,fleetsim lease plan schema comparison)

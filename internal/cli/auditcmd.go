@@ -11,7 +11,6 @@ import (
 
 	"github.com/ratelimit/ratelimit/internal/command"
 	"github.com/ratelimit/ratelimit/pkg/api"
-	"github.com/ratelimit/ratelimit/pkg/client"
 	"github.com/ratelimit/ratelimit/pkg/limiter"
 )
 
@@ -92,14 +91,14 @@ func (f *auditFlags) flags(cmd *cobra.Command) {
 }
 
 // of returns the events that the flags and the argument select.
-func (f *auditFlags) of(args []string) (client.AuditOf, error) {
+func (f *auditFlags) of(args []string) (api.AuditOf, error) {
 	if err := f.subjectFrom(args); err != nil {
-		return client.AuditOf{}, err
+		return api.AuditOf{}, err
 	}
 	if f.system && f.entity+f.resource != "" || f.entity != "" && f.resource != "" {
-		return client.AuditOf{}, errors.New("say one subject: --system, --resource NAME or --entity ID, or none for all")
+		return api.AuditOf{}, errors.New("say one subject: --system, --resource NAME or --entity ID, or none for all")
 	}
-	of := client.AuditOf{Entity: api.Name(f.entity), Resource: api.Name(f.resource), System: f.system, Principal: f.principal, Action: f.action}
+	of := api.AuditOf{Entity: api.Name(f.entity), Resource: api.Name(f.resource), System: f.system, Principal: f.principal, Action: f.action}
 	var err error
 	of.From, of.To, err = parseUsageTimes(time.Now(), f.from, f.to)
 	return of, err
@@ -128,7 +127,7 @@ with it; '$RESOURCE:name'; or '$SYSTEM', the limits of the system and the namesp
 			if err != nil {
 				return err
 			}
-			return writeList(o, cmd.OutOrStdout(), limit, auditColumns(), client.Each(func(p client.Page) (*api.List[api.AuditEvent], error) {
+			return writeList(o, cmd.OutOrStdout(), limit, auditColumns(), api.Each(func(p api.Page) (*api.List[api.AuditEvent], error) {
 				return n.ListAudit(cmd.Context(), of, p)
 			}))
 		},

@@ -8,7 +8,6 @@ import (
 
 	"github.com/ratelimit/ratelimit/internal/command"
 	"github.com/ratelimit/ratelimit/pkg/api"
-	"github.com/ratelimit/ratelimit/pkg/client"
 )
 
 // bucketRow is one limit of a bucket, as a table shows it.
@@ -61,9 +60,9 @@ func listBuckets(o *operator) *cobra.Command {
 	var shadow bool
 	cmd := &cobra.Command{
 		Use: "buckets", Short: "List buckets in use and their balances", Args: command.NoArgs,
-		RunE: o.here(func(cmd *cobra.Command, _ []string, n *client.Namespace) error {
-			of := client.LimitsOf{Entity: api.Name(entity), Resource: api.Name(resource)}
-			list, err := collect(o, limit, func(p client.Page) (*api.List[api.Bucket], error) {
+		RunE: o.here(func(cmd *cobra.Command, _ []string, n *api.NamespaceClient) error {
+			of := api.LimitsOf{Entity: api.Name(entity), Resource: api.Name(resource)}
+			list, err := collect(o, limit, func(p api.Page) (*api.List[api.Bucket], error) {
 				page, err := n.ListBuckets(cmd.Context(), of, p)
 				if err == nil {
 					page.Items = slices.DeleteFunc(page.Items, func(b api.Bucket) bool { return b.Shadow != shadow })

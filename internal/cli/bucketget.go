@@ -11,7 +11,6 @@ import (
 
 	"github.com/ratelimit/ratelimit/internal/command"
 	"github.com/ratelimit/ratelimit/pkg/api"
-	"github.com/ratelimit/ratelimit/pkg/client"
 )
 
 // bucketFlags name one bucket.
@@ -49,7 +48,7 @@ fleet, and the variant. A bucket that was not used since it was last full is not
 			if err != nil {
 				return err
 			}
-			b, err := n.Bucket(cmd.Context(), client.BucketOf{Entity: api.Name(f.entity), Resource: api.Name(f.resource), Limit: f.limit, Variant: f.variant})
+			b, err := n.Bucket(cmd.Context(), api.BucketOf{Entity: api.Name(f.entity), Resource: api.Name(f.resource), Limit: f.limit, Variant: f.variant})
 			if err != nil {
 				return o.refusal(o.choices(err))
 			}

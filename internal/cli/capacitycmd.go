@@ -9,7 +9,6 @@ import (
 
 	"github.com/ratelimit/ratelimit/internal/command"
 	"github.com/ratelimit/ratelimit/pkg/api"
-	"github.com/ratelimit/ratelimit/pkg/client"
 	"github.com/ratelimit/ratelimit/pkg/limiter"
 )
 
@@ -54,11 +53,11 @@ func (o *operator) capacity(cmd *cobra.Command, resource api.Name, busiest int) 
 	r := newCapacityReport(resource, busiest)
 	line := newProgress(cmd.ErrOrStderr(), "buckets")
 	defer line.end()
-	list := func(p client.Page) (*api.List[api.Bucket], error) {
+	list := func(p api.Page) (*api.List[api.Bucket], error) {
 		p.Size = limiter.MaxPage
-		return n.ListBuckets(cmd.Context(), client.LimitsOf{Resource: resource}, p)
+		return n.ListBuckets(cmd.Context(), api.LimitsOf{Resource: resource}, p)
 	}
-	for b, err := range client.Each(list) {
+	for b, err := range api.Each(list) {
 		if err != nil {
 			return nil, o.refusalIn(cmd.Context(), err)
 		}

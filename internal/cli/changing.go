@@ -11,7 +11,7 @@ import (
 	"golang.org/x/term"
 
 	"github.com/ratelimit/ratelimit/internal/command"
-	"github.com/ratelimit/ratelimit/pkg/client"
+	"github.com/ratelimit/ratelimit/pkg/api"
 )
 
 // changing has the flags of commands that change something.
@@ -38,8 +38,8 @@ func (c *changing) deleteFlags(cmd *cobra.Command) {
 	c.yesFlag(cmd)
 }
 
-func (c *changing) options() client.Options {
-	return client.Options{DryRun: c.dryRun, Reason: c.reason, IfMatch: c.etag, AllowNew: c.isNew}
+func (c *changing) options() api.ClientOptions {
+	return api.ClientOptions{DryRun: c.dryRun, Reason: c.reason, IfMatch: c.etag, AllowNew: c.isNew}
 }
 
 // flipFlags are those of disable and enable.

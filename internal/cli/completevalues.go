@@ -7,7 +7,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/ratelimit/ratelimit/pkg/api"
-	"github.com/ratelimit/ratelimit/pkg/client"
 )
 
 // CompleteFiles has a shell offer files for the flags that name one, and directories for
@@ -36,7 +35,7 @@ func (c completer) entity(cmd *cobra.Command, args []string, typed string) ([]st
 // resource completes the name of a resource that has limits, or buckets of the entity
 // that the flags name.
 func (c completer) resource(cmd *cobra.Command, args []string, typed string) ([]string, cobra.ShellCompDirective) {
-	return c.first(cmd, args, typed, func(ctx context.Context, n *client.Namespace, offer func(api.Name)) {
+	return c.first(cmd, args, typed, func(ctx context.Context, n *api.NamespaceClient, offer func(api.Name)) {
 		for b := range eachBucket(ctx, n, cmd) {
 			offer(b.Resource)
 		}
@@ -46,9 +45,9 @@ func (c completer) resource(cmd *cobra.Command, args []string, typed string) ([]
 
 // namespace completes the name of a namespace, in any state.
 func (c completer) namespace(cmd *cobra.Command, args []string, typed string) ([]string, cobra.ShellCompDirective) {
-	return c.first(cmd, args, typed, func(ctx context.Context, n *client.Namespace, offer func(api.Name)) {
-		for _, f := range []client.NamespaceFilter{{}, {Deleted: true}} {
-			for ns := range listed(func(p client.Page) (*api.List[api.Namespace], error) {
+	return c.first(cmd, args, typed, func(ctx context.Context, n *api.NamespaceClient, offer func(api.Name)) {
+		for _, f := range []api.NamespaceFilter{{}, {Deleted: true}} {
+			for ns := range listed(func(p api.Page) (*api.List[api.Namespace], error) {
 				p.Size = completionItems
 				return n.Service.ListNamespaces(ctx, f, p)
 			}) {
@@ -61,7 +60,7 @@ func (c completer) namespace(cmd *cobra.Command, args []string, typed string) ([
 // limitName completes the name of a limit: of the buckets that the flags name, else of
 // those that are stored.
 func (c completer) limitName(cmd *cobra.Command, _ []string, typed string) ([]string, cobra.ShellCompDirective) {
-	return c.values(cmd, typed, func(ctx context.Context, n *client.Namespace, offer func(api.Name)) {
+	return c.values(cmd, typed, func(ctx context.Context, n *api.NamespaceClient, offer func(api.Name)) {
 		for b := range eachBucket(ctx, n, cmd) {
 			for _, l := range b.Limits {
 				offer(api.Name(l.Name))
@@ -84,7 +83,7 @@ func (f *levelFlags) completeLimit(o *operator, cmd *cobra.Command, typed string
 	if err != nil {
 		return nil, cobra.ShellCompDirectiveNoFileComp
 	}
-	return completer{o}.values(cmd, typed, func(ctx context.Context, n *client.Namespace, offer func(api.Name)) {
+	return completer{o}.values(cmd, typed, func(ctx context.Context, n *api.NamespaceClient, offer func(api.Name)) {
 		l, err := n.Limits(ctx, of)
 		if err != nil {
 			return
@@ -97,7 +96,7 @@ func (f *levelFlags) completeLimit(o *operator, cmd *cobra.Command, typed string
 
 // variant completes the variant of a bucket that the flags name, with where its limits are from.
 func (c completer) variant(cmd *cobra.Command, _ []string, typed string) ([]string, cobra.ShellCompDirective) {
-	return c.values(cmd, typed, func(ctx context.Context, n *client.Namespace, offer func(api.Name)) {
+	return c.values(cmd, typed, func(ctx context.Context, n *api.NamespaceClient, offer func(api.Name)) {
 		for b := range eachBucket(ctx, n, cmd) {
 			variant := cmp.Or(b.Variant, api.OrdinaryVariant)
 			if b.Source != "" {
@@ -111,8 +110,8 @@ func (c completer) variant(cmd *cobra.Command, _ []string, typed string) ([]stri
 // disabled completes the name of an entity that is disabled, or of a resource.
 func (c completer) disabled(level api.Level) completion {
 	return func(cmd *cobra.Command, args []string, typed string) ([]string, cobra.ShellCompDirective) {
-		return c.first(cmd, args, typed, func(ctx context.Context, n *client.Namespace, offer func(api.Name)) {
-			for d := range listed(func(p client.Page) (*api.List[api.Disabled], error) { return n.ListDisabled(ctx, p) }) {
+		return c.first(cmd, args, typed, func(ctx context.Context, n *api.NamespaceClient, offer func(api.Name)) {
+			for d := range listed(func(p api.Page) (*api.List[api.Disabled], error) { return n.ListDisabled(ctx, p) }) {
 				name := d.Entity
 				if level == api.LevelResource {
 					name = d.Resource
@@ -127,7 +126,7 @@ func (c completer) disabled(level api.Level) completion {
 
 // subject completes a subject of the audit.
 func (c completer) subject(cmd *cobra.Command, args []string, typed string) ([]string, cobra.ShellCompDirective) {
-	return c.first(cmd, args, typed, func(ctx context.Context, n *client.Namespace, offer func(api.Name)) {
+	return c.first(cmd, args, typed, func(ctx context.Context, n *api.NamespaceClient, offer func(api.Name)) {
 		offer(subjectSystem)
 		storedResources(ctx, n, func(name api.Name) { offer(subjectResource + name) })
 		storedEntities(ctx, n, offer)

@@ -11,7 +11,6 @@ import (
 
 	"github.com/ratelimit/ratelimit/internal/cli/manifest"
 	"github.com/ratelimit/ratelimit/pkg/api"
-	"github.com/ratelimit/ratelimit/pkg/client"
 	"github.com/ratelimit/ratelimit/pkg/limiter"
 )
 
@@ -25,7 +24,7 @@ const completionItems = 1000
 type completer struct{ operator *operator }
 
 // source offers the names that a service has, as far as it answers.
-type source func(ctx context.Context, n *client.Namespace, offer func(api.Name))
+type source func(ctx context.Context, n *api.NamespaceClient, offer func(api.Name))
 
 // values offers the names of a source that begin with the typed text.
 func (c completer) values(cmd *cobra.Command, typed string, from source) ([]string, cobra.ShellCompDirective) {
@@ -60,9 +59,9 @@ func (c completer) first(cmd *cobra.Command, args []string, typed string, from s
 
 // listed yields the records of a list up to its end or its first error: a store may list limits and
 // no buckets.
-func listed[V any](list func(client.Page) (*api.List[V], error)) iter.Seq[V] {
+func listed[V any](list func(api.Page) (*api.List[V], error)) iter.Seq[V] {
 	return func(yield func(V) bool) {
-		for v, err := range client.Each(list) {
+		for v, err := range api.Each(list) {
 			if err != nil || !yield(v) {
 				return
 			}
@@ -71,8 +70,8 @@ func listed[V any](list func(client.Page) (*api.List[V], error)) iter.Seq[V] {
 }
 
 // storedEntities offers the IDs of entities.
-func storedEntities(ctx context.Context, n *client.Namespace, offer func(api.Name)) {
-	for e := range listed(func(p client.Page) (*api.List[api.Entity], error) {
+func storedEntities(ctx context.Context, n *api.NamespaceClient, offer func(api.Name)) {
+	for e := range listed(func(p api.Page) (*api.List[api.Entity], error) {
 		p.Size = completionItems
 		return n.ListEntities(ctx, "", p)
 	}) {
@@ -83,7 +82,7 @@ func storedEntities(ctx context.Context, n *client.Namespace, offer func(api.Nam
 }
 
 // storedResources offers the names of resources that have limits.
-func storedResources(ctx context.Context, n *client.Namespace, offer func(api.Name)) {
+func storedResources(ctx context.Context, n *api.NamespaceClient, offer func(api.Name)) {
 	for l := range eachLimits(ctx, n) {
 		if l.Resource != nil && *l.Resource != limiter.DefaultResource {
 			offer(*l.Resource)
@@ -92,19 +91,19 @@ func storedResources(ctx context.Context, n *client.Namespace, offer func(api.Na
 }
 
 // eachLimits yields stored limits.
-func eachLimits(ctx context.Context, n *client.Namespace) iter.Seq[api.Limits] {
-	return listed(func(p client.Page) (*api.List[api.Limits], error) {
+func eachLimits(ctx context.Context, n *api.NamespaceClient) iter.Seq[api.Limits] {
+	return listed(func(p api.Page) (*api.List[api.Limits], error) {
 		p.Size = completionItems
-		return n.ListLimits(ctx, client.LimitsFilter{}, p)
+		return n.ListLimits(ctx, api.LimitsFilter{}, p)
 	})
 }
 
 // eachBucket yields the buckets that the flags entity and resource of a command name: none
 // without an entity, since a fleet has millions.
-func eachBucket(ctx context.Context, n *client.Namespace, cmd *cobra.Command) iter.Seq[api.Bucket] {
-	of := client.LimitsOf{Entity: api.Name(flagOf(cmd, "entity")), Resource: api.Name(flagOf(cmd, "resource"))}
+func eachBucket(ctx context.Context, n *api.NamespaceClient, cmd *cobra.Command) iter.Seq[api.Bucket] {
+	of := api.LimitsOf{Entity: api.Name(flagOf(cmd, "entity")), Resource: api.Name(flagOf(cmd, "resource"))}
 	if of.Entity == "" {
 		return func(func(api.Bucket) bool) {}
 	}
-	return listed(func(p client.Page) (*api.List[api.Bucket], error) { return n.ListBuckets(ctx, of, p) })
+	return listed(func(p api.Page) (*api.List[api.Bucket], error) { return n.ListBuckets(ctx, of, p) })
 }

@@ -8,7 +8,6 @@ import (
 
 	"github.com/ratelimit/ratelimit/internal/command"
 	"github.com/ratelimit/ratelimit/pkg/api"
-	"github.com/ratelimit/ratelimit/pkg/client"
 )
 
 // newSwitch returns disable or enable: on says which.
@@ -41,9 +40,9 @@ func switchEntity(verb string, on bool) func(*operator) *cobra.Command {
 		cmd := &cobra.Command{
 			Use: "entity ID", Short: title(verb) + " an entity", Args: oneID, ValidArgsFunction: known,
 			Example: "  ratelimit " + verb + " entity key/k-123\n  ratelimit " + verb + " entity key/k-123 --reason \"ticket 4711\"",
-			RunE: o.here(func(cmd *cobra.Command, args []string, n *client.Namespace) error {
+			RunE: o.here(func(cmd *cobra.Command, args []string, n *api.NamespaceClient) error {
 				id := api.Name(args[0])
-				return o.flip(cmd, n, on, client.Subject{Entity: id}, "entity "+id.String())
+				return o.flip(cmd, n, on, api.Subject{Entity: id}, "entity "+id.String())
 			}),
 		}
 		o.flipFlags(cmd)
@@ -60,9 +59,9 @@ func switchResource(verb string, on bool) func(*operator) *cobra.Command {
 		cmd := &cobra.Command{
 			Use: "resource NAME", Short: title(verb) + " a resource", Args: oneName("a resource, such as gpt-4"), ValidArgsFunction: known,
 			Example: "  ratelimit " + verb + " resource gpt-4",
-			RunE: o.here(func(cmd *cobra.Command, args []string, n *client.Namespace) error {
+			RunE: o.here(func(cmd *cobra.Command, args []string, n *api.NamespaceClient) error {
 				name := api.Name(args[0])
-				return o.flip(cmd, n, on, client.Subject{Resource: name}, "resource "+name.String())
+				return o.flip(cmd, n, on, api.Subject{Resource: name}, "resource "+name.String())
 			}),
 		}
 		o.flipFlags(cmd)
@@ -80,7 +79,7 @@ func switchNamespace(verb string, on bool) func(*operator) *cobra.Command {
 				if err != nil {
 					return err
 				}
-				return o.flip(cmd, n, on, client.Subject{}, "namespace "+api.Name(args[0]).String())
+				return o.flip(cmd, n, on, api.Subject{}, "namespace "+api.Name(args[0]).String())
 			},
 		}
 		o.flipFlags(cmd)
@@ -102,7 +101,7 @@ func oneName(of string) cobra.PositionalArgs {
 }
 
 // flip disables a subject, or enables it.
-func (o *operator) flip(cmd *cobra.Command, n *client.Namespace, on bool, of client.Subject, subject string) error {
+func (o *operator) flip(cmd *cobra.Command, n *api.NamespaceClient, on bool, of api.Subject, subject string) error {
 	flip, state := n.Enable, "enabled"
 	if on {
 		flip, state = n.Disable, "disabled"
@@ -142,8 +141,8 @@ func listDisabled(o *operator) *cobra.Command {
 		Use: "disabled", Short: "List disabled entities, resources and namespaces", Args: command.NoArgs,
 		Long: `list disabled shows the entities and resources of a namespace that are disabled, and the
 namespace itself: since when, by which credential, and the reason that was given.`,
-		RunE: o.here(func(cmd *cobra.Command, _ []string, n *client.Namespace) error {
-			return writeList(o, cmd.OutOrStdout(), limit, disabledColumns(), client.Each(func(p client.Page) (*api.List[api.Disabled], error) {
+		RunE: o.here(func(cmd *cobra.Command, _ []string, n *api.NamespaceClient) error {
+			return writeList(o, cmd.OutOrStdout(), limit, disabledColumns(), api.Each(func(p api.Page) (*api.List[api.Disabled], error) {
 				return n.ListDisabled(cmd.Context(), p)
 			}))
 		}),

@@ -15,7 +15,6 @@ import (
 
 	"github.com/ratelimit/ratelimit/internal/command"
 	"github.com/ratelimit/ratelimit/pkg/api"
-	"github.com/ratelimit/ratelimit/pkg/client"
 	"github.com/ratelimit/ratelimit/pkg/limiter"
 )
 
@@ -134,7 +133,7 @@ func (d *diagnosis) String() string {
 }
 
 // examine goes through the sections in the order of docs/operations.md.
-func (f *doctorFlags) examine(ctx context.Context, n *client.Namespace) (*diagnosis, error) {
+func (f *doctorFlags) examine(ctx context.Context, n *api.NamespaceClient) (*diagnosis, error) {
 	d := new(diagnosis)
 	status, err := n.Service.Status(ctx)
 	if err != nil {
@@ -150,7 +149,7 @@ func (f *doctorFlags) examine(ctx context.Context, n *client.Namespace) (*diagno
 			return nil, err
 		}
 	}
-	for _, section := range []func(context.Context, *client.Namespace, *api.Status, *diagnosis) error{f.denialSection, enforcedSection, otherSections} {
+	for _, section := range []func(context.Context, *api.NamespaceClient, *api.Status, *diagnosis) error{f.denialSection, enforcedSection, otherSections} {
 		if err := section(ctx, n, status, d); err != nil {
 			return nil, err
 		}
@@ -171,7 +170,7 @@ func (d *diagnosis) problems(s *api.Status, section string) bool {
 }
 
 // denialSection looks for denials that are not meant.
-func (f *doctorFlags) denialSection(ctx context.Context, n *client.Namespace, s *api.Status, d *diagnosis) error {
+func (f *doctorFlags) denialSection(ctx context.Context, n *api.NamespaceClient, s *api.Status, d *diagnosis) error {
 	if !d.problems(s, api.SectionDenial) {
 		d.well(api.SectionDenial, "each limit that requests consume is defined", "")
 	}
@@ -179,7 +178,7 @@ func (f *doctorFlags) denialSection(ctx context.Context, n *client.Namespace, s 
 		return err
 	}
 	reasonsStep(d)
-	top, err := n.Service.Top(ctx, client.TopOf{By: api.TopDenied, Size: 1})
+	top, err := n.Service.Top(ctx, api.TopOf{By: api.TopDenied, Size: 1})
 	switch {
 	case isUnsupported(err):
 		return nil
@@ -212,8 +211,8 @@ func reasonsStep(d *diagnosis) {
 }
 
 // disabledStep looks for subjects that are disabled.
-func (f *doctorFlags) disabledStep(ctx context.Context, n *client.Namespace, d *diagnosis) error {
-	list, err := n.ListDisabled(ctx, client.Page{Size: 1000})
+func (f *doctorFlags) disabledStep(ctx context.Context, n *api.NamespaceClient, d *diagnosis) error {
+	list, err := n.ListDisabled(ctx, api.Page{Size: 1000})
 	switch {
 	case isUnsupported(err):
 		return nil
@@ -249,7 +248,7 @@ func unreadable(d *diagnosis, err error) error {
 }
 
 // enforcedSection looks for requests that are not limited.
-func enforcedSection(_ context.Context, _ *client.Namespace, s *api.Status, d *diagnosis) error {
+func enforcedSection(_ context.Context, _ *api.NamespaceClient, s *api.Status, d *diagnosis) error {
 	if !d.problems(s, api.SectionEnforced) {
 		d.well(api.SectionEnforced, "each key has a bucket of its own", "")
 	}
@@ -278,7 +277,7 @@ func enforcedSection(_ context.Context, _ *client.Namespace, s *api.Status, d *d
 }
 
 // otherSections looks at the store and at the replica.
-func otherSections(_ context.Context, _ *client.Namespace, s *api.Status, d *diagnosis) error {
+func otherSections(_ context.Context, _ *api.NamespaceClient, s *api.Status, d *diagnosis) error {
 	if s.Aggregator != nil && !d.problems(s, api.SectionUsage) {
 		d.well(api.SectionUsage, "aggregator: "+s.Aggregator.Text, "")
 	}

@@ -10,14 +10,13 @@ import (
 	"time"
 
 	"github.com/ratelimit/ratelimit/pkg/api"
-	"github.com/ratelimit/ratelimit/pkg/client"
 	"github.com/ratelimit/ratelimit/pkg/limiter"
 	"github.com/ratelimit/ratelimit/pkg/money"
 )
 
 // patient is an entity that is denied, or not limited.
 type patient struct {
-	n                 *client.Namespace
+	n                 *api.NamespaceClient
 	d                 *diagnosis
 	namespace, entity api.Name
 	resource          api.Name // "" = each
@@ -73,15 +72,15 @@ func (p *patient) payers(ctx context.Context) ([]api.Name, error) {
 // disabled looks for a payer, a resource or a namespace that is disabled.
 func (p *patient) disabled(ctx context.Context, payers []api.Name) error {
 	type subject struct {
-		of   client.Subject
+		of   api.Subject
 		text string
 	}
-	all := []subject{{client.Subject{}, "namespace " + p.namespace.String()}}
+	all := []subject{{api.Subject{}, "namespace " + p.namespace.String()}}
 	if p.resource != "" {
-		all = append(all, subject{client.Subject{Resource: p.resource}, "resource " + p.resource.String()})
+		all = append(all, subject{api.Subject{Resource: p.resource}, "resource " + p.resource.String()})
 	}
 	for _, id := range payers {
-		all = append(all, subject{client.Subject{Entity: id}, "entity " + id.String()})
+		all = append(all, subject{api.Subject{Entity: id}, "entity " + id.String()})
 	}
 	found := false
 	for _, s := range all {
@@ -102,7 +101,7 @@ func (p *patient) disabled(ctx context.Context, payers []api.Name) error {
 
 // limits looks for the limits that decide.
 func (p *patient) limits(ctx context.Context, _ []api.Name) error {
-	list, err := p.n.Effective(ctx, client.LimitsOf{Entity: p.entity, Resource: p.resource})
+	list, err := p.n.Effective(ctx, api.LimitsOf{Entity: p.entity, Resource: p.resource})
 	switch {
 	case isUnsupported(err):
 		return nil
@@ -126,7 +125,7 @@ func (p *patient) limits(ctx context.Context, _ []api.Name) error {
 		return nil
 	}
 	p.d.well(api.SectionEnforced, "limits of "+p.subject()+": "+strings.Join(append(limited, unlimited...), "; "), "")
-	notes, err := ruleLimits(ctx, p.n, client.LimitsOf{Entity: p.entity, Resource: p.resource}, beforeEntity(list.Items))
+	notes, err := ruleLimits(ctx, p.n, api.LimitsOf{Entity: p.entity, Resource: p.resource}, beforeEntity(list.Items))
 	for _, note := range notes {
 		p.d.well(api.SectionEnforced, note, "")
 	}
@@ -144,7 +143,7 @@ func (p *patient) subject() string {
 // buckets looks for balances below one token.
 func (p *patient) buckets(ctx context.Context, payers []api.Name) error {
 	for i, id := range payers {
-		list, err := p.n.ListBuckets(ctx, client.LimitsOf{Entity: id, Resource: p.resource}, client.Page{Size: 100})
+		list, err := p.n.ListBuckets(ctx, api.LimitsOf{Entity: id, Resource: p.resource}, api.Page{Size: 100})
 		if err != nil {
 			return err
 		}
@@ -187,7 +186,7 @@ func (p *patient) budgets(ctx context.Context, payers []api.Name) error {
 	now := time.Now()
 	for _, id := range payers {
 		for _, w := range []limiter.UsageWindow{limiter.UsageDay, limiter.UsageMonth} {
-			list, err := p.n.ListUsage(ctx, client.UsageOf{Entity: id, Resource: p.resource, Window: api.Window(w.String()), From: w.Start(now), Budgets: true}, client.Page{Size: 100})
+			list, err := p.n.ListUsage(ctx, api.UsageOf{Entity: id, Resource: p.resource, Window: api.Window(w.String()), From: w.Start(now), Budgets: true}, api.Page{Size: 100})
 			if err != nil {
 				return err
 			}

@@ -14,7 +14,6 @@ import (
 	"github.com/ratelimit/ratelimit/internal/cli/manifest"
 	"github.com/ratelimit/ratelimit/internal/command"
 	"github.com/ratelimit/ratelimit/pkg/api"
-	"github.com/ratelimit/ratelimit/pkg/client"
 )
 
 func entityColumns() []command.Column[api.Entity] {
@@ -61,7 +60,7 @@ func oneID(cmd *cobra.Command, args []string) error {
 func getEntity(o *operator) *cobra.Command {
 	return &cobra.Command{
 		Use: "entity ID", Short: "Show an entity", Args: oneID, ValidArgsFunction: completer{o}.entity,
-		RunE: o.here(func(cmd *cobra.Command, args []string, n *client.Namespace) error {
+		RunE: o.here(func(cmd *cobra.Command, args []string, n *api.NamespaceClient) error {
 			e, err := n.Entity(cmd.Context(), api.Name(args[0]))
 			return show(cmd, o, entityColumns(), e, err)
 		}),
@@ -73,8 +72,8 @@ func listEntities(o *operator) *cobra.Command {
 	var limit int
 	cmd := &cobra.Command{
 		Use: "entities", Short: "List entities", Args: command.NoArgs,
-		RunE: o.here(func(cmd *cobra.Command, _ []string, n *client.Namespace) error {
-			return writeList(o, cmd.OutOrStdout(), limit, entityColumns(), client.Each(func(p client.Page) (*api.List[api.Entity], error) {
+		RunE: o.here(func(cmd *cobra.Command, _ []string, n *api.NamespaceClient) error {
+			return writeList(o, cmd.OutOrStdout(), limit, entityColumns(), api.Each(func(p api.Page) (*api.List[api.Entity], error) {
 				list, err := n.ListEntities(cmd.Context(), api.Name(parent), p)
 				if err == nil && parent == "" { // else they are asked for
 					list.Items = slices.DeleteFunc(list.Items, func(e api.Entity) bool { return manifest.IsInventory(string(e.ID)) })
@@ -108,7 +107,7 @@ value removes a field.`,
 		Example: `  ratelimit set entity org/acme --name "Acme Inc."
   ratelimit set entity key/k-123 --parent org/acme --cascade
   ratelimit set entity org/acme --plan pro`,
-		RunE: o.here(func(cmd *cobra.Command, args []string, n *client.Namespace) error {
+		RunE: o.here(func(cmd *cobra.Command, args []string, n *api.NamespaceClient) error {
 			return o.setEntity(cmd, n, api.Name(args[0]), &f)
 		}),
 	}
@@ -124,7 +123,7 @@ value removes a field.`,
 
 // setEntity changes the fields that are given, of the entity as it is when it is read: one that
 // is changed meanwhile is not overwritten.
-func (o *operator) setEntity(cmd *cobra.Command, n *client.Namespace, id api.Name, f *entityFlags) error {
+func (o *operator) setEntity(cmd *cobra.Command, n *api.NamespaceClient, id api.Name, f *entityFlags) error {
 	e, opts, err := o.currentEntity(cmd.Context(), n, id)
 	if err != nil {
 		return err
@@ -135,7 +134,7 @@ func (o *operator) setEntity(cmd *cobra.Command, n *client.Namespace, id api.Nam
 }
 
 // currentEntity returns an entity as it is stored, and the options of a change to it alone.
-func (o *operator) currentEntity(ctx context.Context, n *client.Namespace, id api.Name) (*api.Entity, client.Options, error) {
+func (o *operator) currentEntity(ctx context.Context, n *api.NamespaceClient, id api.Name) (*api.Entity, api.ClientOptions, error) {
 	opts := o.options()
 	e, err := n.Entity(ctx, id)
 	switch {

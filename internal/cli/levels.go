@@ -6,7 +6,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/ratelimit/ratelimit/pkg/api"
-	"github.com/ratelimit/ratelimit/pkg/client"
 )
 
 // levelFlags say whose limits are meant.
@@ -22,11 +21,11 @@ func (f *levelFlags) flags(cmd *cobra.Command) {
 }
 
 // of returns the one level that the flags name.
-func (f *levelFlags) of() (client.LimitsOf, error) {
+func (f *levelFlags) of() (api.LimitsOf, error) {
 	if f.system == (f.entity != "" || f.resource != "") {
-		return client.LimitsOf{}, errors.New("say whose limits: --system, --resource NAME, --entity ID, or --entity ID --resource NAME")
+		return api.LimitsOf{}, errors.New("say whose limits: --system, --resource NAME, --entity ID, or --entity ID --resource NAME")
 	}
-	return client.LimitsOf{Entity: api.Name(f.entity), Resource: api.Name(f.resource)}, nil
+	return api.LimitsOf{Entity: api.Name(f.entity), Resource: api.Name(f.resource)}, nil
 }
 
 // subject says for people whose limits are meant.

@@ -12,7 +12,6 @@ import (
 
 	"github.com/ratelimit/ratelimit/internal/command"
 	"github.com/ratelimit/ratelimit/pkg/api"
-	"github.com/ratelimit/ratelimit/pkg/client"
 	"github.com/ratelimit/ratelimit/pkg/limiter"
 )
 
@@ -92,7 +91,7 @@ func getLimits(o *operator) *cobra.Command {
 			if effective {
 				return showEffective(cmd, o, &f)
 			}
-			l, err := readOne(cmd.Context(), o, f.of, (*client.Namespace).Limits)
+			l, err := readOne(cmd.Context(), o, f.of, (*api.NamespaceClient).Limits)
 			if err != nil {
 				return err
 			}
@@ -134,9 +133,9 @@ func listLimits(o *operator) *cobra.Command {
 		Use: "limits", Short: "List the stored limits of every level", Args: command.NoArgs,
 		Example: `  ratelimit list limits --entities    # the entities that have limits of their own
   ratelimit list limits --resource gpt-4 -o wide`,
-		RunE: o.here(func(cmd *cobra.Command, _ []string, n *client.Namespace) error {
-			of := client.LimitsFilter{Entity: api.Name(entity), Resource: api.Name(resource), Entities: entities}
-			list, err := collect(o, 0, func(p client.Page) (*api.List[api.Limits], error) { return n.ListLimits(cmd.Context(), of, p) })
+		RunE: o.here(func(cmd *cobra.Command, _ []string, n *api.NamespaceClient) error {
+			of := api.LimitsFilter{Entity: api.Name(entity), Resource: api.Name(resource), Entities: entities}
+			list, err := collect(o, 0, func(p api.Page) (*api.List[api.Limits], error) { return n.ListLimits(cmd.Context(), of, p) })
 			if err != nil {
 				return err
 			}

@@ -7,7 +7,6 @@ import (
 
 	"github.com/ratelimit/ratelimit/internal/command"
 	"github.com/ratelimit/ratelimit/pkg/api"
-	"github.com/ratelimit/ratelimit/pkg/client"
 )
 
 func namespaceColumns() []command.Column[api.Namespace] {
@@ -22,7 +21,7 @@ func namespaceColumns() []command.Column[api.Namespace] {
 
 func listNamespaces(o *operator) *cobra.Command {
 	var limit int
-	var f client.NamespaceFilter
+	var f api.NamespaceFilter
 	cmd := &cobra.Command{
 		Use: "namespaces", Aliases: []string{"namespace"}, Short: "List the namespaces in use", Args: command.NoArgs,
 		Example: `  ratelimit list namespaces -o json
@@ -32,7 +31,7 @@ func listNamespaces(o *operator) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return writeList(o, cmd.OutOrStdout(), limit, namespaceColumns(), client.Each(func(p client.Page) (*api.List[api.Namespace], error) {
+			return writeList(o, cmd.OutOrStdout(), limit, namespaceColumns(), api.Each(func(p api.Page) (*api.List[api.Namespace], error) {
 				return c.ListNamespaces(cmd.Context(), f, p)
 			}))
 		},
@@ -66,7 +65,7 @@ func createNamespace(o *operator) *cobra.Command {
 so too, but for one that was purged.`,
 		Example: "  ratelimit create namespace tenant-a",
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return o.move(cmd, args[0], (*client.Namespace).Create, "exists already")
+			return o.move(cmd, args[0], (*api.NamespaceClient).Create, "exists already")
 		},
 	}
 	o.switchFlags(cmd)
@@ -80,7 +79,7 @@ func recoverNamespace(o *operator) *cobra.Command {
 whose purge has begun cannot be recovered.`,
 		Example: "  ratelimit recover namespace tenant-a",
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return o.move(cmd, args[0], (*client.Namespace).Recover, "is active already")
+			return o.move(cmd, args[0], (*api.NamespaceClient).Recover, "is active already")
 		},
 	}
 	o.switchFlags(cmd)
@@ -97,7 +96,7 @@ recover namespace undoes it. purge namespace deletes its content for good.`,
 			if err := o.confirm(cmd, "namespace "+api.Name(args[0]).String()+", so that its requests are denied"); err != nil {
 				return err
 			}
-			return o.move(cmd, args[0], (*client.Namespace).Delete, "was deleted already")
+			return o.move(cmd, args[0], (*api.NamespaceClient).Delete, "was deleted already")
 		},
 	}
 	o.switchFlags(cmd)
@@ -108,7 +107,7 @@ recover namespace undoes it. purge namespace deletes its content for good.`,
 // move changes the state of a namespace, and says so; already is the text for no change.
 func (o *operator) move(
 	cmd *cobra.Command, name string,
-	to func(*client.Namespace, context.Context, client.Options) (*api.Change[api.Namespace], error), already string,
+	to func(*api.NamespaceClient, context.Context, api.ClientOptions) (*api.Change[api.Namespace], error), already string,
 ) error {
 	n, err := o.named(cmd, name)
 	if err != nil {

@@ -11,7 +11,6 @@ import (
 
 	"github.com/ratelimit/ratelimit/internal/command"
 	"github.com/ratelimit/ratelimit/pkg/api"
-	"github.com/ratelimit/ratelimit/pkg/client"
 	"github.com/ratelimit/ratelimit/pkg/limiter"
 )
 
@@ -29,7 +28,7 @@ type operator struct {
 }
 
 // connect finds the service, and returns a client of it.
-func (o *operator) connect(ctx context.Context) (*client.Client, error) {
+func (o *operator) connect(ctx context.Context) (*api.Client, error) {
 	if err := command.CheckOutput(o.output); err != nil {
 		return nil, err
 	}
@@ -39,11 +38,11 @@ func (o *operator) connect(ctx context.Context) (*client.Client, error) {
 	if err := o.find(ctx, o.data, o.config); err != nil {
 		return nil, err
 	}
-	return client.New(&o.connection, o.url("")), nil
+	return api.NewClient(&o.connection, o.url("")), nil
 }
 
 // onTable returns a client of a table that no service is asked for.
-func (o *operator) onTable(ctx context.Context) (*client.Client, error) {
+func (o *operator) onTable(ctx context.Context) (*api.Client, error) {
 	if err := o.check(&o.connection, o.data, o.config); err != nil {
 		return nil, err
 	}
@@ -51,11 +50,11 @@ func (o *operator) onTable(ctx context.Context) (*client.Client, error) {
 	if err != nil {
 		return nil, err
 	}
-	return client.New(s, "http://localhost"), nil
+	return api.NewClient(s, "http://localhost"), nil
 }
 
 // inNamespace is connect for the namespace of the flags.
-func (o *operator) inNamespace(ctx context.Context) (*client.Namespace, error) {
+func (o *operator) inNamespace(ctx context.Context) (*api.NamespaceClient, error) {
 	if o.namespace == "" {
 		return nil, errors.New("--namespace is empty; leave it out for " + limiter.DefaultNamespace)
 	}
@@ -70,7 +69,7 @@ func (o *operator) inNamespace(ctx context.Context) (*client.Namespace, error) {
 }
 
 // here is the run of a command in the namespace of the flags.
-func (o *operator) here(run func(cmd *cobra.Command, args []string, n *client.Namespace) error) func(*cobra.Command, []string) error {
+func (o *operator) here(run func(cmd *cobra.Command, args []string, n *api.NamespaceClient) error) func(*cobra.Command, []string) error {
 	return func(cmd *cobra.Command, args []string) error {
 		n, err := o.inNamespace(cmd.Context())
 		if err != nil {
@@ -108,7 +107,7 @@ func isNotFound(err error) bool {
 }
 
 // confirmed is inNamespace for a command that deletes something, and asks first.
-func (o *operator) confirmed(cmd *cobra.Command, what string) (*client.Namespace, error) {
+func (o *operator) confirmed(cmd *cobra.Command, what string) (*api.NamespaceClient, error) {
 	if err := o.confirm(cmd, what); err != nil {
 		return nil, err
 	}
@@ -116,7 +115,7 @@ func (o *operator) confirmed(cmd *cobra.Command, what string) (*client.Namespace
 }
 
 // named returns the namespace that a command takes as its argument.
-func (o *operator) named(cmd *cobra.Command, name string) (*client.Namespace, error) {
+func (o *operator) named(cmd *cobra.Command, name string) (*api.NamespaceClient, error) {
 	if cmd.Flags().Changed("namespace") {
 		return nil, fmt.Errorf("%s takes the namespace as its argument: leave --namespace out", cmd.CommandPath())
 	}
@@ -128,7 +127,7 @@ func (o *operator) named(cmd *cobra.Command, name string) (*client.Namespace, er
 }
 
 // readOne checks a selection, and reads the record that it selects.
-func readOne[S, V any](ctx context.Context, o *operator, selection func() (S, error), read func(*client.Namespace, context.Context, S) (*V, error)) (*V, error) {
+func readOne[S, V any](ctx context.Context, o *operator, selection func() (S, error), read func(*api.NamespaceClient, context.Context, S) (*V, error)) (*V, error) {
 	of, err := selection()
 	if err != nil {
 		return nil, err

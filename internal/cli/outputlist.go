@@ -11,7 +11,6 @@ import (
 
 	"github.com/ratelimit/ratelimit/internal/command"
 	"github.com/ratelimit/ratelimit/pkg/api"
-	"github.com/ratelimit/ratelimit/pkg/client"
 )
 
 // listBlock is how many items of a list are held before they are written.
@@ -48,9 +47,9 @@ func writeList[V any](o *operator, w io.Writer, limit int, columns []command.Col
 }
 
 // collect reads a list as a whole, or its first limit items unless limit is 0.
-func collect[V any](o *operator, limit int, list func(client.Page) (*api.List[V], error)) (*api.List[V], error) {
+func collect[V any](o *operator, limit int, list func(api.Page) (*api.List[V], error)) (*api.List[V], error) {
 	all := &api.List[V]{Items: []V{}}
-	for v, err := range client.Each(list) {
+	for v, err := range api.Each(list) {
 		if err != nil {
 			return nil, o.refusal(err)
 		}

@@ -8,7 +8,6 @@ import (
 
 	"github.com/ratelimit/ratelimit/internal/command"
 	"github.com/ratelimit/ratelimit/pkg/api"
-	"github.com/ratelimit/ratelimit/pkg/client"
 )
 
 // NewCreate returns the command create.
@@ -96,7 +95,7 @@ store has none.`,
 			if err != nil {
 				return err
 			}
-			return writeList(o, cmd.OutOrStdout(), limit, orphanColumns(), client.Each(func(p client.Page) (*api.List[api.Orphan], error) {
+			return writeList(o, cmd.OutOrStdout(), limit, orphanColumns(), api.Each(func(p api.Page) (*api.List[api.Orphan], error) {
 				return c.ListOrphans(cmd.Context(), p)
 			}))
 		},
@@ -139,9 +138,9 @@ It can be interrupted at any time: the same command goes on.`,
 }
 
 // purgeOrphans purges the orphan with an ID, or all.
-func (o *operator) purgeOrphans(cmd *cobra.Command, c *client.Client, ids []string) error {
+func (o *operator) purgeOrphans(cmd *cobra.Command, c *api.Client, ids []string) error {
 	if len(ids) == 0 {
-		orphans, err := collect(o, 0, func(p client.Page) (*api.List[api.Orphan], error) { return c.ListOrphans(cmd.Context(), p) })
+		orphans, err := collect(o, 0, func(p api.Page) (*api.List[api.Orphan], error) { return c.ListOrphans(cmd.Context(), p) })
 		if err != nil {
 			return err
 		}

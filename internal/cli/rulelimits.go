@@ -10,7 +10,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/ratelimit/ratelimit/pkg/api"
-	"github.com/ratelimit/ratelimit/pkg/client"
 	"github.com/ratelimit/ratelimit/pkg/descriptor"
 	"github.com/ratelimit/ratelimit/pkg/limiter"
 	"github.com/ratelimit/ratelimit/pkg/money"
@@ -18,9 +17,9 @@ import (
 
 // ruleLimits says which rules have limits of their own that come before those of an entity, under the names
 // that counts accepts: each for a resource. A resource of "" is each one.
-func ruleLimits(ctx context.Context, n *client.Namespace, of client.LimitsOf, counts func(name string) bool) ([]string, error) {
+func ruleLimits(ctx context.Context, n *api.NamespaceClient, of api.LimitsOf, counts func(name string) bool) ([]string, error) {
 	var found []string
-	for l, err := range client.Each(func(p client.Page) (*api.List[api.FileLimits], error) { return n.FileLimits(ctx, p) }) {
+	for l, err := range api.Each(func(p api.Page) (*api.List[api.FileLimits], error) { return n.FileLimits(ctx, p) }) {
 		switch {
 		case isUnsupported(err):
 			return nil, nil
@@ -45,7 +44,7 @@ func ruleLimits(ctx context.Context, n *client.Namespace, of client.LimitsOf, co
 }
 
 // noteRules says on the standard error which rules have limits of their own that come before those of an entity.
-func noteRules(cmd *cobra.Command, n *client.Namespace, of client.LimitsOf, counts func(name string) bool) error {
+func noteRules(cmd *cobra.Command, n *api.NamespaceClient, of api.LimitsOf, counts func(name string) bool) error {
 	notes, err := ruleLimits(cmd.Context(), n, of, counts)
 	for _, note := range notes {
 		cmd.PrintErrln("note: " + note)

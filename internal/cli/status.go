@@ -15,7 +15,6 @@ import (
 
 	"github.com/ratelimit/ratelimit/internal/command"
 	"github.com/ratelimit/ratelimit/pkg/api"
-	"github.com/ratelimit/ratelimit/pkg/client"
 )
 
 // statusFlags are those of the command status.
@@ -60,7 +59,7 @@ Exit codes: 0 all is well; 1 something needs a person; 3 no service answers.`,
 }
 
 // once shows the status, and fails quietly if there is a problem.
-func (f *statusFlags) once(cmd *cobra.Command, c *client.Client) error {
+func (f *statusFlags) once(cmd *cobra.Command, c *api.Client) error {
 	s, err := c.Status(cmd.Context())
 	if err != nil {
 		return f.refusal(err)
@@ -78,7 +77,7 @@ func (f *statusFlags) once(cmd *cobra.Command, c *client.Client) error {
 }
 
 // show keeps the status on the terminal. A service that does not answer is shown as such.
-func (f *statusFlags) show(cmd *cobra.Command, c *client.Client) error {
+func (f *statusFlags) show(cmd *cobra.Command, c *api.Client) error {
 	in, _ := cmd.InOrStdin().(*os.File)
 	out, _ := cmd.OutOrStdout().(*os.File)
 	screen := &liveScreen{In: in, Out: out, Every: f.every}

@@ -14,7 +14,6 @@ import (
 
 	"github.com/ratelimit/ratelimit/internal/command"
 	"github.com/ratelimit/ratelimit/pkg/api"
-	"github.com/ratelimit/ratelimit/pkg/client"
 	"github.com/ratelimit/ratelimit/pkg/limiter"
 )
 
@@ -22,7 +21,7 @@ import (
 type topFlags struct {
 	operator
 
-	of       client.TopOf
+	of       api.TopOf
 	resource string
 	once     bool
 	every    time.Duration
@@ -98,7 +97,7 @@ func (f *topFlags) top(cmd *cobra.Command) error {
 }
 
 // page returns the table with a head line.
-func (f *topFlags) page(ctx context.Context, c *client.Client) (string, error) {
+func (f *topFlags) page(ctx context.Context, c *api.Client) (string, error) {
 	top, err := c.Top(ctx, f.of)
 	if err != nil {
 		return "", f.refusal(err)

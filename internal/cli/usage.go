@@ -12,7 +12,6 @@ import (
 
 	"github.com/ratelimit/ratelimit/internal/command"
 	"github.com/ratelimit/ratelimit/pkg/api"
-	"github.com/ratelimit/ratelimit/pkg/client"
 	"github.com/ratelimit/ratelimit/pkg/limiter"
 )
 
@@ -35,8 +34,8 @@ func (f *usageFlags) flags(cmd *cobra.Command) {
 	_ = cmd.RegisterFlagCompletionFunc("window", cobra.FixedCompletions([]string{string(api.Hour), string(api.Day), string(api.Month)}, cobra.ShellCompDirectiveNoFileComp))
 }
 
-func (f *usageFlags) of() (of client.UsageOf, err error) {
-	of = client.UsageOf{Entity: api.Name(f.entity), Resource: api.Name(f.resource), Window: api.Window(f.window)}
+func (f *usageFlags) of() (of api.UsageOf, err error) {
+	of = api.UsageOf{Entity: api.Name(f.entity), Resource: api.Name(f.resource), Window: api.Window(f.window)}
 	of.From, of.To, err = parseUsageTimes(time.Now(), f.from, f.to)
 	return of, err
 }
@@ -128,7 +127,7 @@ it comes and reports progress; an export that was cut off goes on with --after.`
 				return err
 			}
 			of.Budgets = true
-			list, err := collect(o, limit, func(p client.Page) (*api.List[api.Usage], error) { return n.ListUsage(cmd.Context(), of, p) })
+			list, err := collect(o, limit, func(p api.Page) (*api.List[api.Usage], error) { return n.ListUsage(cmd.Context(), of, p) })
 			if err != nil {
 				return err
 			}
@@ -143,7 +142,7 @@ it comes and reports progress; an export that was cut off goes on with --after.`
 }
 
 // exportUsage writes all usage as CSV, page by page.
-func (o *operator) exportUsage(cmd *cobra.Command, of client.UsageOf, after string) error {
+func (o *operator) exportUsage(cmd *cobra.Command, of api.UsageOf, after string) error {
 	o.output = command.OutputTable
 	n, err := o.inNamespace(cmd.Context())
 	if err != nil {
@@ -156,7 +155,7 @@ func (o *operator) exportUsage(cmd *cobra.Command, of client.UsageOf, after stri
 		}
 	}
 	for done, told := 0, 0; ; {
-		page, err := n.ListUsage(cmd.Context(), of, client.Page{After: after, Size: limiter.MaxPage})
+		page, err := n.ListUsage(cmd.Context(), of, api.Page{After: after, Size: limiter.MaxPage})
 		if err != nil {
 			if done > 0 {
 				cmd.PrintErrf("%d windows were written; go on with --after %s\n", done, after)
@@ -206,7 +205,7 @@ and the first and the last window. A window counts once, however many entities a
 used it.`,
 		Example: `  ratelimit get usage --entity key/k-123 --window day --from 2026-11-01 --to 2026-12-01`,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			sum, err := readOne(cmd.Context(), o, f.of, (*client.Namespace).SumUsage)
+			sum, err := readOne(cmd.Context(), o, f.of, (*api.NamespaceClient).SumUsage)
 			if err != nil {
 				return err
 			}

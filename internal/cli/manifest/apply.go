@@ -8,7 +8,6 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/ratelimit/ratelimit/pkg/api"
-	"github.com/ratelimit/ratelimit/pkg/client"
 	"github.com/ratelimit/ratelimit/pkg/limiter"
 )
 
@@ -33,7 +32,7 @@ func (p *Plan) Size() int {
 func (p *Plan) Check(ctx context.Context) error {
 	brings := p.brings()
 	return p.each(ctx, func(*Change) bool { return true }, func(ctx context.Context, c *Change) error {
-		err := p.send(ctx, c, client.Options{DryRun: true, AllowNew: p.allowNew, AllowKinds: brings.kinds(c)})
+		err := p.send(ctx, c, api.ClientOptions{DryRun: true, AllowNew: p.allowNew, AllowKinds: brings.kinds(c)})
 		if is(err, api.NoRoom) && p.othersFree(c) {
 			p.crowded.Store(true)
 			return nil
@@ -79,7 +78,7 @@ func (p *Plan) Apply(ctx context.Context, progress Progress) error {
 	var mu sync.Mutex // of done
 	done, size := 0, p.Size()
 	err := p.phases(ctx, func(ctx context.Context, c *Change) error {
-		if err := p.send(ctx, c, client.Options{AllowNew: true}); err != nil { // it was checked
+		if err := p.send(ctx, c, api.ClientOptions{AllowNew: true}); err != nil { // it was checked
 			return err
 		}
 		c.Done = true
@@ -206,7 +205,7 @@ func noteEffect[V any](p *Plan, c *Change) func(*api.LimitingChange[V], error) e
 }
 
 // send makes one change, of the record as the plan found it.
-func (p *Plan) send(ctx context.Context, c *Change, o client.Options) error {
+func (p *Plan) send(ctx context.Context, c *Change, o api.ClientOptions) error {
 	o.Reason, o.IfMatch = p.reason, c.before.etag()
 	o.IfNoneMatch = o.IfMatch == ""
 	if c.Result == api.Deleted { // it brings no name

@@ -15,14 +15,13 @@ import (
 
 	"github.com/ratelimit/ratelimit/pkg/admin/controlapi"
 	"github.com/ratelimit/ratelimit/pkg/api"
-	"github.com/ratelimit/ratelimit/pkg/client"
 	"github.com/ratelimit/ratelimit/pkg/embedded"
 	"github.com/ratelimit/ratelimit/pkg/limiter"
 )
 
 // site is a service, and the requests that it gets.
 type site struct {
-	*client.Namespace
+	*api.NamespaceClient
 
 	requests, writes atomic.Int64
 	before           func(*http.Request) error // of each request; nil = nothing
@@ -68,7 +67,7 @@ func newSite(t *testing.T) *site {
 		_ = store.Close(context.Background())
 	})
 	s := new(site)
-	s.Namespace = client.New(s, server.URL).Namespace("default")
+	s.NamespaceClient = api.NewClient(s, server.URL).Namespace("default")
 	return s
 }
 
@@ -79,7 +78,7 @@ func (s *site) apply(t *testing.T, text string, o Options) (string, error) {
 	if len(problems) > 0 {
 		t.Fatal(problems)
 	}
-	p, err := NewPlan(t.Context(), s.Namespace, m, o)
+	p, err := NewPlan(t.Context(), s.NamespaceClient, m, o)
 	if err == nil {
 		err = p.Check(t.Context())
 	}
@@ -123,7 +122,7 @@ func TestApply(t *testing.T) {
 	s.want(t, less, Options{}, "limits of the system changed")
 	s.want(t, less, Options{Prune: true}, "limits of the system unchanged", "limits of entity a deleted", "entity b deleted", "entity a deleted")
 	s.want(t, "manifest: shop", Options{Prune: true}, "limits of the system deleted")
-	if list, err := s.ListEntities(t.Context(), "", client.Page{}); err != nil || len(list.Items) != 0 {
+	if list, err := s.ListEntities(t.Context(), "", api.Page{}); err != nil || len(list.Items) != 0 {
 		t.Errorf("at the end there are %+v, %v", list.Items, err)
 	}
 }
@@ -132,26 +131,26 @@ func TestApply(t *testing.T) {
 // record.
 func TestKept(t *testing.T) {
 	s := newSite(t)
-	put := func(of client.LimitsOf, rate string) {
+	put := func(of api.LimitsOf, rate string) {
 		t.Helper()
-		if _, err := s.PutLimits(t.Context(), of, api.Limits{Limits: map[string]api.Limit{"rpm": {Rate: rate}}}, client.Options{}); err != nil {
+		if _, err := s.PutLimits(t.Context(), of, api.Limits{Limits: map[string]api.Limit{"rpm": {Rate: rate}}}, api.ClientOptions{}); err != nil {
 			t.Fatal(err)
 		}
 	}
-	put(client.LimitsOf{Resource: "others"}, "9/minute")
+	put(api.LimitsOf{Resource: "others"}, "9/minute")
 	if _, err := s.apply(t, shop, Options{}); err != nil {
 		t.Fatal(err)
 	}
-	put(client.LimitsOf{}, "7/minute")
-	put(client.LimitsOf{Entity: "a", Resource: "gpt"}, "8/minute")
+	put(api.LimitsOf{}, "7/minute")
+	put(api.LimitsOf{Entity: "a", Resource: "gpt"}, "8/minute")
 	s.want(t, "manifest: shop", Options{Prune: true}, "limits of entity a deleted", "limits of the system kept: it was changed since the manifest was applied",
 		"entity b deleted", "entity a kept: its deletion would delete the limits of entity a for resource gpt")
-	put(client.LimitsOf{}, "1/minute") // as the manifest had it
-	if _, err := s.DeleteLimits(t.Context(), client.LimitsOf{Entity: "a", Resource: "gpt"}, client.Options{}); err != nil {
+	put(api.LimitsOf{}, "1/minute") // as the manifest had it
+	if _, err := s.DeleteLimits(t.Context(), api.LimitsOf{Entity: "a", Resource: "gpt"}, api.ClientOptions{}); err != nil {
 		t.Fatal(err)
 	}
 	s.want(t, "manifest: shop", Options{Prune: true}, "limits of the system deleted", "entity a deleted")
-	if _, err := s.Limits(t.Context(), client.LimitsOf{Resource: "others"}); err != nil {
+	if _, err := s.Limits(t.Context(), api.LimitsOf{Resource: "others"}); err != nil {
 		t.Error("limits that were set by hand are gone:", err)
 	}
 }
@@ -203,7 +202,7 @@ func TestConcurrentEdit(t *testing.T) {
 	var edited atomic.Bool
 	s.before = func(req *http.Request) error {
 		if req.Method == http.MethodPut && strings.HasSuffix(req.URL.Path, "/system") && req.URL.Query().Get("dryRun") == "" && edited.CompareAndSwap(false, true) {
-			_, err := s.PutLimits(context.WithoutCancel(req.Context()), client.LimitsOf{}, api.Limits{Limits: map[string]api.Limit{"rpm": {Rate: "5/minute"}}}, client.Options{})
+			_, err := s.PutLimits(context.WithoutCancel(req.Context()), api.LimitsOf{}, api.Limits{Limits: map[string]api.Limit{"rpm": {Rate: "5/minute"}}}, api.ClientOptions{})
 			return err
 		}
 		return nil
@@ -212,7 +211,7 @@ func TestConcurrentEdit(t *testing.T) {
 	if want := "limits of the system was changed by another while this command ran: run it again"; err == nil || !strings.HasPrefix(err.Error(), want) {
 		t.Fatalf("got %v, want %s", err, want)
 	}
-	l, err := s.Limits(t.Context(), client.LimitsOf{})
+	l, err := s.Limits(t.Context(), api.LimitsOf{})
 	if err != nil || l.Limits["rpm"].Rate != "5/minute" {
 		t.Errorf("stored is %+v, %v", l, err)
 	}
@@ -224,7 +223,7 @@ func TestConcurrentEdit(t *testing.T) {
 // A change that the service refuses leaves everything as it was.
 func TestRefused(t *testing.T) {
 	s := newSite(t)
-	if _, err := s.PutEntity(t.Context(), api.Entity{ID: "z", Parent: "a"}, client.Options{}); err != nil {
+	if _, err := s.PutEntity(t.Context(), api.Entity{ID: "z", Parent: "a"}, api.ClientOptions{}); err != nil {
 		t.Fatal(err)
 	}
 	before := s.writes.Load()
@@ -290,7 +289,7 @@ func TestExport(t *testing.T) {
 	if _, err := s.apply(t, shop, Options{}); err != nil {
 		t.Fatal(err)
 	}
-	records, err := List(t.Context(), s.Namespace)
+	records, err := List(t.Context(), s.NamespaceClient)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -9,7 +9,6 @@ import (
 	"strings"
 
 	"github.com/ratelimit/ratelimit/pkg/api"
-	"github.com/ratelimit/ratelimit/pkg/client"
 	"github.com/ratelimit/ratelimit/pkg/limiter"
 )
 
@@ -42,10 +41,10 @@ func IsInventory(id string) bool { return strings.HasPrefix(id, Root) }
 func partID(name string, i int) string { return fmt.Sprintf("%s:%s:%04d", Root, name, i) }
 
 // inventories reads those of every manifest of a namespace, by name.
-func inventories(ctx context.Context, n *client.Namespace) (map[string]*inventory, error) {
+func inventories(ctx context.Context, n *api.NamespaceClient) (map[string]*inventory, error) {
 	all := make(map[string]*inventory)
-	list := func(p client.Page) (*api.List[api.Entity], error) { return n.ListEntities(ctx, Root, p) }
-	for e, err := range client.Each(list) {
+	list := func(p api.Page) (*api.List[api.Entity], error) { return n.ListEntities(ctx, Root, p) }
+	for e, err := range api.Each(list) {
 		if err != nil {
 			return nil, err
 		}
@@ -139,7 +138,7 @@ func (v *inventory) refs() ([]limiter.Ref, error) {
 }
 
 // save stores the parts that changed, and deletes empty ones.
-func (v *inventory) save(ctx context.Context, n *client.Namespace) error {
+func (v *inventory) save(ctx context.Context, n *api.NamespaceClient) error {
 	kept := v.parts[:0:0]
 	for _, p := range v.parts {
 		if p.changed {
@@ -155,8 +154,8 @@ func (v *inventory) save(ctx context.Context, n *client.Namespace) error {
 	return nil
 }
 
-func (v *inventory) savePart(ctx context.Context, n *client.Namespace, p *part) error {
-	o := client.Options{IfMatch: p.etag, IfNoneMatch: p.etag == ""}
+func (v *inventory) savePart(ctx context.Context, n *api.NamespaceClient, p *part) error {
+	o := api.ClientOptions{IfMatch: p.etag, IfNoneMatch: p.etag == ""}
 	var change *api.Change[api.Entity]
 	var err error
 	if len(p.records) == 0 {

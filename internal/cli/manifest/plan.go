@@ -9,7 +9,6 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/ratelimit/ratelimit/pkg/api"
-	"github.com/ratelimit/ratelimit/pkg/client"
 	"github.com/ratelimit/ratelimit/pkg/limiter"
 )
 
@@ -59,7 +58,7 @@ type Plan struct {
 	Changes []Change // of the records of the manifest in order, then of those that left it
 	Left    int      // records that left the manifest and stay, for want of Options.Prune
 
-	namespace *client.Namespace
+	namespace *api.NamespaceClient
 	allowNew  bool
 	reason    string     // of the changes
 	named     bool       // the manifest names its namespace
@@ -70,7 +69,7 @@ type Plan struct {
 }
 
 // NewPlan compares a manifest with the records of a namespace.
-func NewPlan(ctx context.Context, n *client.Namespace, m *Manifest, o Options) (*Plan, error) {
+func NewPlan(ctx context.Context, n *api.NamespaceClient, m *Manifest, o Options) (*Plan, error) {
 	p := &Plan{namespace: n, allowNew: o.AllowNew, reason: o.Reason, named: m.Namespace != ""}
 	all, err := inventories(ctx, n)
 	if err != nil {
@@ -205,9 +204,9 @@ func (p *Plan) leaveOne(ctx context.Context, ref limiter.Ref, stored Record, oth
 
 // staying names limits that the deletion of an entity would delete with it.
 func (p *Plan) staying(ctx context.Context, entity limiter.Ref, going map[limiter.Ref]bool) (string, error) {
-	f := client.LimitsFilter{Entity: api.Name(entity.Entity)}
-	list := func(page client.Page) (*api.List[api.Limits], error) { return p.namespace.ListLimits(ctx, f, page) }
-	for l, err := range client.Each(list) {
+	f := api.LimitsFilter{Entity: api.Name(entity.Entity)}
+	list := func(page api.Page) (*api.List[api.Limits], error) { return p.namespace.ListLimits(ctx, f, page) }
+	for l, err := range api.Each(list) {
 		if err != nil {
 			return "", err
 		}
@@ -219,7 +218,7 @@ func (p *Plan) staying(ctx context.Context, entity limiter.Ref, going map[limite
 }
 
 // read returns the stored records among refs.
-func read(ctx context.Context, n *client.Namespace, refs []limiter.Ref) (map[limiter.Ref]Record, error) {
+func read(ctx context.Context, n *api.NamespaceClient, refs []limiter.Ref) (map[limiter.Ref]Record, error) {
 	if len(refs) > readEach {
 		all, err := List(ctx, n)
 		found := make(map[limiter.Ref]Record, len(all))
@@ -248,7 +247,7 @@ func read(ctx context.Context, n *client.Namespace, refs []limiter.Ref) (map[lim
 	return found, nil
 }
 
-func readOne(ctx context.Context, n *client.Namespace, ref limiter.Ref) (Record, error) {
+func readOne(ctx context.Context, n *api.NamespaceClient, ref limiter.Ref) (Record, error) {
 	var r Record
 	var err error
 	if ref.Kind == limiter.RefEntity {
@@ -264,13 +263,13 @@ func readOne(ctx context.Context, n *client.Namespace, ref limiter.Ref) (Record,
 }
 
 // List returns every record of a namespace, without inventories, in order.
-func List(ctx context.Context, n *client.Namespace) ([]Record, error) {
+func List(ctx context.Context, n *api.NamespaceClient) ([]Record, error) {
 	var all []Record
-	entities := func(p client.Page) (*api.List[api.Entity], error) {
+	entities := func(p api.Page) (*api.List[api.Entity], error) {
 		p.Size = limiter.MaxPage
 		return n.ListEntities(ctx, "", p)
 	}
-	for e, err := range client.Each(entities) {
+	for e, err := range api.Each(entities) {
 		if err != nil {
 			return nil, err
 		}
@@ -278,11 +277,11 @@ func List(ctx context.Context, n *client.Namespace) ([]Record, error) {
 			all = append(all, ofEntity(e))
 		}
 	}
-	limits := func(p client.Page) (*api.List[api.Limits], error) {
+	limits := func(p api.Page) (*api.List[api.Limits], error) {
 		p.Size = limiter.MaxPage
-		return n.ListLimits(ctx, client.LimitsFilter{}, p)
+		return n.ListLimits(ctx, api.LimitsFilter{}, p)
 	}
-	for l, err := range client.Each(limits) {
+	for l, err := range api.Each(limits) {
 		if err != nil {
 			return nil, err
 		}

@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"github.com/ratelimit/ratelimit/pkg/api"
-	"github.com/ratelimit/ratelimit/pkg/client"
 	"github.com/ratelimit/ratelimit/pkg/limiter"
 )
 
@@ -83,8 +82,8 @@ func refOf(key string) (limiter.Ref, error) {
 }
 
 // limitsOf names the limits of a ref for the client.
-func limitsOf(ref limiter.Ref) client.LimitsOf {
-	return client.LimitsOf{Entity: api.Name(ref.Entity), Resource: api.Name(ref.Resource)}
+func limitsOf(ref limiter.Ref) api.LimitsOf {
+	return api.LimitsOf{Entity: api.Name(ref.Entity), Resource: api.Name(ref.Resource)}
 }
 
 // ofEntity returns the record of a stored entity.

@@ -15,7 +15,6 @@ import (
 
 	"github.com/ratelimit/ratelimit/pkg/admin/controlapi"
 	"github.com/ratelimit/ratelimit/pkg/api"
-	"github.com/ratelimit/ratelimit/pkg/client"
 	"github.com/ratelimit/ratelimit/pkg/embedded"
 	"github.com/ratelimit/ratelimit/pkg/limiter"
 )
@@ -24,7 +23,7 @@ import (
 type choosing struct {
 	t       *testing.T
 	store   *embedded.Store
-	n       *client.Namespace
+	n       *api.NamespaceClient
 	inForce []limiter.EffectiveLimit
 }
 
@@ -48,7 +47,7 @@ func TestNewBucketsAreFound(t *testing.T) {
 	}
 	one := api.Tokens(limiter.Milli)
 	beyond := api.BucketChange{Entity: "user/ada", Resource: "api", Tokens: &one, Excess: api.Beyond}
-	if _, err := c.n.AdjustBucket(t.Context(), "top-up", beyond, client.Options{}); err == nil || !strings.Contains(err.Error(), "nothing was booked: make it again after a request") {
+	if _, err := c.n.AdjustBucket(t.Context(), "top-up", beyond, api.ClientOptions{}); err == nil || !strings.Contains(err.Error(), "nothing was booked: make it again after a request") {
 		t.Errorf("an extra of no bucket: %v", err)
 	}
 	c.use("rpd", 7)
@@ -56,7 +55,7 @@ func TestNewBucketsAreFound(t *testing.T) {
 		t.Errorf("the only bucket: %+v, %v", done, err)
 	}
 	c.use("rpd", 0)
-	if _, err := c.n.Bucket(t.Context(), client.BucketOf{Entity: "user/ada", Resource: "api"}); err == nil || !strings.Contains(err.Error(), "0000000000000007 of plan free") {
+	if _, err := c.n.Bucket(t.Context(), api.BucketOf{Entity: "user/ada", Resource: "api"}); err == nil || !strings.Contains(err.Error(), "0000000000000007 of plan free") {
 		t.Errorf("two buckets: %v", err)
 	}
 }
@@ -92,7 +91,7 @@ func newChoosingOf(t *testing.T, inMemory bool, buckets func(limiter.Buckets) li
 	for _, route := range a.Routes() {
 		mux.Handle(route.Pattern, route.Handler)
 	}
-	chosen.n = client.New(doer{mux}, "http://localhost").Namespace("default")
+	chosen.n = api.NewClient(doer{mux}, "http://localhost").Namespace("default")
 	return chosen
 }
 
@@ -120,7 +119,7 @@ func (c *choosing) use(limit string, variant uint64) {
 
 func (c *choosing) reset(change api.BucketChange) (*api.Adjusted, error) {
 	change.Entity, change.Resource = "user/ada", "api"
-	return c.n.AdjustBucket(c.t.Context(), "reset", change, client.Options{})
+	return c.n.AdjustBucket(c.t.Context(), "reset", change, api.ClientOptions{})
 }
 
 // A change without a variant is for the only bucket, of any variant. Where there are several
@@ -161,7 +160,7 @@ func TestBucketsAreFound(t *testing.T) {
 	if done, err := c.reset(api.BucketChange{Variant: api.OrdinaryVariant}); err != nil || done.After.Variant != "" {
 		t.Errorf("the ordinary bucket: %+v, %v", done, err)
 	}
-	if b, err := c.n.Bucket(t.Context(), client.BucketOf{Entity: "user/ada", Resource: "api", Variant: "0000000000000007"}); err != nil || b.Source != "plan free" || b.Limits[0].FullAt.IsZero() {
+	if b, err := c.n.Bucket(t.Context(), api.BucketOf{Entity: "user/ada", Resource: "api", Variant: "0000000000000007"}); err != nil || b.Source != "plan free" || b.Limits[0].FullAt.IsZero() {
 		t.Errorf("one bucket: %+v, %v", b, err)
 	}
 }
@@ -192,7 +191,7 @@ func TestBucketsOfRequestsInFlight(t *testing.T) {
 	for round := range 2 { // the second reset repeats the first one
 		for begin() { // until all places are taken
 		}
-		b, err := c.n.Bucket(t.Context(), client.BucketOf{Entity: "user/ada", Resource: "api"})
+		b, err := c.n.Bucket(t.Context(), api.BucketOf{Entity: "user/ada", Resource: "api"})
 		if err != nil || *b.Limits[0].Available != 0 || !b.Window.Start.Before(time.Now()) {
 			t.Fatalf("the bucket of the present window: %+v, %v", b, err)
 		}
@@ -234,7 +233,7 @@ func TestSetAfterALoweredQuota(t *testing.T) {
 		return d.Admitted
 	}
 	set := func(n api.Tokens) (*api.Adjusted, error) {
-		return c.n.AdjustBucket(t.Context(), "set", api.BucketChange{Entity: "user/ada", Resource: "api", Tokens: &n}, client.Options{})
+		return c.n.AdjustBucket(t.Context(), "set", api.BucketChange{Entity: "user/ada", Resource: "api", Tokens: &n}, api.ClientOptions{})
 	}
 	put(1000)
 	if !take(600) {
@@ -246,7 +245,7 @@ func TestSetAfterALoweredQuota(t *testing.T) {
 		if want := api.Tokens(50 * limiter.Milli); err != nil || *done.After.Limits[0].Available != want {
 			t.Fatalf("%d: after %v, %v; want %v", number, done.After, err, want)
 		}
-		b, err := c.n.Bucket(t.Context(), client.BucketOf{Entity: "user/ada", Resource: "api"})
+		b, err := c.n.Bucket(t.Context(), api.BucketOf{Entity: "user/ada", Resource: "api"})
 		if err != nil || *b.Limits[0].Available != 50*limiter.Milli {
 			t.Fatalf("%d: the bucket has %+v, %v", number, b, err)
 		}
@@ -271,15 +270,15 @@ func TestChangesInMemory(t *testing.T) {
 		if text, err := json.Marshal(adjusted); err != nil || strings.Contains(string(text), `"in_memory":true`) != inMemory {
 			t.Errorf("a reset as JSON: %s, %v; want %v", text, err, inMemory)
 		}
-		disabled, err := c.n.Disable(t.Context(), client.Subject{Entity: "e"}, client.Options{})
+		disabled, err := c.n.Disable(t.Context(), api.Subject{Entity: "e"}, api.ClientOptions{})
 		if err != nil || disabled.InMemory != inMemory {
 			t.Errorf("disabling: %+v, %v; want %v", disabled, err, inMemory)
 		}
-		entity, err := c.n.PutEntity(t.Context(), api.Entity{ID: "e"}, client.Options{})
+		entity, err := c.n.PutEntity(t.Context(), api.Entity{ID: "e"}, api.ClientOptions{})
 		if err != nil || entity.InMemory != inMemory {
 			t.Errorf("an entity: %+v, %v; want %v", entity, err, inMemory)
 		}
-		namespace, err := c.n.Delete(t.Context(), client.Options{})
+		namespace, err := c.n.Delete(t.Context(), api.ClientOptions{})
 		if err != nil || namespace.InMemory != inMemory {
 			t.Errorf("a namespace: %+v, %v; want %v", namespace, err, inMemory)
 		}
@@ -299,7 +298,7 @@ func TestRepeatedWithoutABucket(t *testing.T) {
 	if err != nil || done.Result != api.Repeated || done.After != nil || done.First == nil || done.First.Verb != "reset" {
 		t.Errorf("repeated: %+v, %v", done, err)
 	}
-	_, err = c.n.AdjustBucket(t.Context(), "reset", api.BucketChange{Entity: "user/eve", Resource: "api", Once: "k"}, client.Options{})
+	_, err = c.n.AdjustBucket(t.Context(), "reset", api.BucketChange{Entity: "user/eve", Resource: "api", Once: "k"}, api.ClientOptions{})
 	if p, ok := errors.AsType[*api.Problem](err); !ok || p.Type != api.Reused {
 		t.Errorf("for another bucket: %v", err)
 	}

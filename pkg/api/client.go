@@ -1,4 +1,4 @@
-package client
+package api
 
 import (
 	"bytes"
@@ -14,8 +14,6 @@ import (
 	"strconv"
 	"strings"
 	"time"
-
-	"github.com/ratelimit/ratelimit/pkg/api"
 )
 
 // maxAnswer bounds an answer, in bytes: a page of 1000 entities with their metadata.
@@ -32,20 +30,20 @@ type Client struct {
 	base string
 }
 
-// New returns a client of the service whose admin listener is at base, such as
+// NewClient returns a client of the service whose admin listener is at base, such as
 // https://ratelimit:8082.
-func New(doer Doer, base string) *Client {
+func NewClient(doer Doer, base string) *Client {
 	return &Client{doer: doer, base: strings.TrimSuffix(base, "/")}
 }
 
-// Options are the conditions of a change.
-type Options struct {
+// ClientOptions are the conditions of a change.
+type ClientOptions struct {
 	DryRun      bool   // makes every check, and changes nothing
 	IfMatch     string // changes only a record with this etag; "" = any
 	IfNoneMatch bool   // changes only if there is no record
 	Reason      string // why, for the audit: one line of at most 256 characters; "" = none
 	AllowNew    bool   // allows names that are new: of namespaces, parents, resources, limits and so on
-	// AllowKinds allows new names of these kinds, such as api.NewParent, without AllowNew.
+	// AllowKinds allows new names of these kinds, such as NewParent, without AllowNew.
 	AllowKinds []string
 }
 
@@ -57,7 +55,7 @@ type Page struct {
 
 // Each yields the items of every page that list returns, until the last page or an error. It yields
 // an error last.
-func Each[V any](list func(Page) (*api.List[V], error)) iter.Seq2[V, error] {
+func Each[V any](list func(Page) (*List[V], error)) iter.Seq2[V, error] {
 	return func(yield func(V, error) bool) {
 		var p Page
 		for {
@@ -81,8 +79,8 @@ func Each[V any](list func(Page) (*api.List[V], error)) iter.Seq2[V, error] {
 }
 
 // Status returns version and store of the service, and the principal of the request.
-func (c *Client) Status(ctx context.Context) (*api.Status, error) {
-	return send[api.Status](ctx, c, http.MethodGet, "/v1/status", nil, nil, Options{})
+func (c *Client) Status(ctx context.Context) (*Status, error) {
+	return send[Status](ctx, c, http.MethodGet, "/v1/status", nil, nil, ClientOptions{})
 }
 
 // query returns the parameters that are not empty.
@@ -103,7 +101,7 @@ func query(p Page, params map[string]string) url.Values {
 }
 
 // send makes a request and reads its answer.
-func send[V any](ctx context.Context, c *Client, method, path string, q url.Values, body any, o Options) (*V, error) {
+func send[V any](ctx context.Context, c *Client, method, path string, q url.Values, body any, o ClientOptions) (*V, error) {
 	req, err := c.request(ctx, method, path, q, body, o)
 	if err != nil {
 		return nil, err
@@ -131,7 +129,7 @@ func send[V any](ctx context.Context, c *Client, method, path string, q url.Valu
 	return v, nil
 }
 
-func (c *Client) request(ctx context.Context, method, path string, q url.Values, body any, o Options) (*http.Request, error) {
+func (c *Client) request(ctx context.Context, method, path string, q url.Values, body any, o ClientOptions) (*http.Request, error) {
 	q = o.query(q)
 	target := c.base + path
 	if len(q) > 0 {
@@ -162,7 +160,7 @@ func (c *Client) request(ctx context.Context, method, path string, q url.Values,
 }
 
 // query adds the parameters of a change to those of a request, which may be nil.
-func (o *Options) query(q url.Values) url.Values {
+func (o *ClientOptions) query(q url.Values) url.Values {
 	params := map[string]string{"reason": o.Reason, "allowNew": strings.Join(o.AllowKinds, ",")}
 	for name, set := range map[string]bool{"dryRun": o.DryRun, "allowNew": o.AllowNew} {
 		if set {
@@ -183,8 +181,8 @@ func (o *Options) query(q url.Values) url.Values {
 
 // problemIn returns the problem in an answer, or one made of the answer.
 func problemIn(resp *http.Response, kind string, text []byte) error {
-	p := &api.Problem{Status: resp.StatusCode, Title: http.StatusText(resp.StatusCode)}
-	if kind != api.ProblemType || json.Unmarshal(text, p) != nil {
+	p := &Problem{Status: resp.StatusCode, Title: http.StatusText(resp.StatusCode)}
+	if kind != ProblemType || json.Unmarshal(text, p) != nil {
 		p.Detail = fmt.Sprintf("%.200q, which is no answer of this service", text)
 	}
 	return p

@@ -1,4 +1,4 @@
-package client_test
+package api_test
 
 import (
 	"context"
@@ -12,7 +12,6 @@ import (
 
 	"github.com/ratelimit/ratelimit/pkg/admin/controlapi"
 	"github.com/ratelimit/ratelimit/pkg/api"
-	"github.com/ratelimit/ratelimit/pkg/client"
 	"github.com/ratelimit/ratelimit/pkg/embedded"
 )
 
@@ -42,14 +41,14 @@ func Example() {
 	}
 	defer stop()
 	ctx := context.Background()
-	n := client.New(http.DefaultClient, address).Namespace("default")
-	change, err := n.PutLimits(ctx, client.LimitsOf{Entity: "org/acme"}, api.Limits{Limits: map[string]api.Limit{"rpm": {Rate: "600/minute"}}}, client.Options{})
+	n := api.NewClient(http.DefaultClient, address).Namespace("default")
+	change, err := n.PutLimits(ctx, api.LimitsOf{Entity: "org/acme"}, api.Limits{Limits: map[string]api.Limit{"rpm": {Rate: "600/minute"}}}, api.ClientOptions{})
 	if err != nil {
 		fmt.Println(err)
 		return
 	}
 	fmt.Println(change.Result)
-	_, err = n.DeleteLimits(ctx, client.LimitsOf{Resource: "gpt-4"}, client.Options{})
+	_, err = n.DeleteLimits(ctx, api.LimitsOf{Resource: "gpt-4"}, api.ClientOptions{})
 	if problem, ok := errors.AsType[*api.Problem](err); ok {
 		fmt.Println(problem.Status, problem.Type)
 	}
@@ -65,15 +64,15 @@ func TestEach(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer stop()
-	n := client.New(http.DefaultClient, address+"/").Namespace("a/b")
+	n := api.NewClient(http.DefaultClient, address+"/").Namespace("a/b")
 	want := []string{".", "..", "a b", "a%2Fb", "a/b", "k?#", "k\xff"}
 	for _, id := range want {
-		if _, err := n.PutEntity(t.Context(), api.Entity{ID: api.Name(id)}, client.Options{AllowNew: true}); err != nil {
+		if _, err := n.PutEntity(t.Context(), api.Entity{ID: api.Name(id)}, api.ClientOptions{AllowNew: true}); err != nil {
 			t.Fatal(err)
 		}
 	}
 	var got []string
-	for e, err := range client.Each(func(p client.Page) (*api.List[api.Entity], error) {
+	for e, err := range api.Each(func(p api.Page) (*api.List[api.Entity], error) {
 		p.Size = 2
 		return n.ListEntities(t.Context(), "", p)
 	}) {
@@ -101,7 +100,7 @@ func TestStrangers(t *testing.T) {
 		"half an item": func(w http.ResponseWriter, _ *http.Request) { w.Header().Set("Content-Length", "9") },
 	} {
 		server := httptest.NewServer(answer)
-		if s, err := client.New(http.DefaultClient, server.URL).Status(t.Context()); err == nil {
+		if s, err := api.NewClient(http.DefaultClient, server.URL).Status(t.Context()); err == nil {
 			t.Errorf("%s: %+v", name, s)
 		}
 		server.Close()

@@ -1,4 +1,4 @@
-package client_test
+package api_test
 
 import (
 	"context"
@@ -8,11 +8,10 @@ import (
 	"testing"
 
 	"github.com/ratelimit/ratelimit/pkg/api"
-	"github.com/ratelimit/ratelimit/pkg/client"
 )
 
 // A namespace is deleted, and purged in steps until it is empty.
-func ExampleNamespace_Purge() {
+func ExampleNamespaceClient_Purge() {
 	address, stop, err := serve()
 	if err != nil {
 		fmt.Println(err)
@@ -20,12 +19,12 @@ func ExampleNamespace_Purge() {
 	}
 	defer stop()
 	ctx := context.Background()
-	n := client.New(http.DefaultClient, address).Namespace("tenant-a")
-	if _, err := n.PutEntity(ctx, api.Entity{ID: "user/ada"}, client.Options{AllowNew: true}); err != nil {
+	n := api.NewClient(http.DefaultClient, address).Namespace("tenant-a")
+	if _, err := n.PutEntity(ctx, api.Entity{ID: "user/ada"}, api.ClientOptions{AllowNew: true}); err != nil {
 		fmt.Println(err)
 		return
 	}
-	change, err := n.Delete(ctx, client.Options{})
+	change, err := n.Delete(ctx, api.ClientOptions{})
 	if err != nil {
 		fmt.Println(err)
 		return
@@ -57,10 +56,10 @@ func TestNamespaces(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer stop()
-	c := client.New(http.DefaultClient, address)
+	c := api.NewClient(http.DefaultClient, address)
 	names := []string{".", "..", "a b", "a/b", "k?#", "k\xff"}
-	list := func(f client.NamespaceFilter) (found []string) {
-		for ns, err := range client.Each(func(p client.Page) (*api.List[api.Namespace], error) {
+	list := func(f api.NamespaceFilter) (found []string) {
+		for ns, err := range api.Each(func(p api.Page) (*api.List[api.Namespace], error) {
 			p.Size = 4
 			return c.ListNamespaces(t.Context(), f, p)
 		}) {
@@ -73,28 +72,28 @@ func TestNamespaces(t *testing.T) {
 	}
 	for _, name := range names {
 		n := c.Namespace(name)
-		if dry, err := n.Create(t.Context(), client.Options{DryRun: true}); err != nil || !dry.DryRun {
+		if dry, err := n.Create(t.Context(), api.ClientOptions{DryRun: true}); err != nil || !dry.DryRun {
 			t.Errorf("%q, dry: %+v, %v", name, dry, err)
 		}
-		if created, err := n.Create(t.Context(), client.Options{}); err != nil || created.Result != api.Created {
+		if created, err := n.Create(t.Context(), api.ClientOptions{}); err != nil || created.Result != api.Created {
 			t.Errorf("%q: %+v, %v", name, created, err)
 		}
-		if deleted, err := n.Delete(t.Context(), client.Options{}); err != nil || deleted.Result != api.Deleted {
+		if deleted, err := n.Delete(t.Context(), api.ClientOptions{}); err != nil || deleted.Result != api.Deleted {
 			t.Errorf("%q: %+v, %v", name, deleted, err)
 		}
 	}
-	if got := list(client.NamespaceFilter{Deleted: true}); !slices.Equal(got, names) {
+	if got := list(api.NamespaceFilter{Deleted: true}); !slices.Equal(got, names) {
 		t.Errorf("deleted are %q, want %q", got, names)
 	}
 	for _, name := range names {
-		if recovered, err := c.Namespace(name).Recover(t.Context(), client.Options{}); err != nil || recovered.Result != api.Changed {
+		if recovered, err := c.Namespace(name).Recover(t.Context(), api.ClientOptions{}); err != nil || recovered.Result != api.Changed {
 			t.Errorf("%q: %+v, %v", name, recovered, err)
 		}
 	}
-	if got := list(client.NamespaceFilter{}); !slices.Equal(got, names) {
+	if got := list(api.NamespaceFilter{}); !slices.Equal(got, names) {
 		t.Errorf("active are %q, want %q", got, names)
 	}
-	if orphans, err := c.ListOrphans(t.Context(), client.Page{}); err != nil || len(orphans.Items) > 0 {
+	if orphans, err := c.ListOrphans(t.Context(), api.Page{}); err != nil || len(orphans.Items) > 0 {
 		t.Errorf("orphans: %+v, %v", orphans, err)
 	}
 }

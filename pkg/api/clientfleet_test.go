@@ -1,11 +1,11 @@
-package client_test
+package api_test
 
 import (
 	"net/http"
 	"net/http/httptest"
 	"testing"
 
-	"github.com/ratelimit/ratelimit/pkg/client"
+	"github.com/ratelimit/ratelimit/pkg/api"
 )
 
 // The client asks for all replicas where it is told to.
@@ -17,12 +17,12 @@ func TestFleet(t *testing.T) {
 		_, _ = w.Write([]byte(`{"replicas":[{"id":"a","here":true}],"by":"denied","fleet":true}`))
 	}))
 	defer server.Close()
-	c := client.New(http.DefaultClient, server.URL)
+	c := api.NewClient(http.DefaultClient, server.URL)
 	f, err := c.Fleet(t.Context())
 	if err != nil || len(f.Replicas) != 1 || f.Replicas[0].ID != "a" || !f.Replicas[0].Here {
 		t.Errorf("%+v, %v", f, err)
 	}
-	top, err := c.Top(t.Context(), client.TopOf{Fleet: true, Size: 3})
+	top, err := c.Top(t.Context(), api.TopOf{Fleet: true, Size: 3})
 	if err != nil || !top.Fleet {
 		t.Errorf("%+v, %v", top, err)
 	}
