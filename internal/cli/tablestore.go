@@ -130,10 +130,10 @@ func (f *tableFlags) open(ctx context.Context) (*tableService, error) {
 	return s, nil
 }
 
-// tableService answers requests of the API in this process. It is a client.Doer.
+// tableService answers requests of the API in this process. It is an api.Doer.
 type tableService struct{ mux http.ServeMux }
 
-// Do implements client.Doer.
+// Do implements api.Doer.
 func (s *tableService) Do(req *http.Request) (*http.Response, error) {
 	name := "table"
 	if u, err := user.Current(); err == nil {

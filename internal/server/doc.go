@@ -2,6 +2,11 @@
 // reload, drain, metrics, and alerts of budgets. [NewCommand] makes the command serve, and [New] a
 // [Service] without listeners.
 //
+// # Rules of a control plane
+//
+// A control plane such as Envoy Gateway may hand out the rules, over ADS. The files that begin with xds are the
+// client of its stream, and controlplane.go puts the rules in force.
+//
 // # Tracing
 //
 // [Tracing] sends spans of calls to an OpenTelemetry collector, as the standard

@@ -52,4 +52,10 @@
 // entry. Each limit is a token bucket that holds its requests_per_unit and refills them over the
 // unit. A request for more than the tokens left is denied and takes none. An explicit number above
 // 0 can be a charge after the response, see [Overdraw]; then it is taken into debt.
+//
+// # limitador
+//
+// A domain may have the limits of a limitador file instead of rules ([DomainSpec].Limits). A limit counts where all of
+// its conditions hold. Each combination of its variables has a bucket. Both are expressions of CEL over all
+// descriptors of the call.
 package descriptor

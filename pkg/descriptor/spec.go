@@ -127,7 +127,7 @@ type CallLimitSpec struct {
 	ID         string   // "" = none
 	MaxValue   int64    // hits in so many seconds, 0 to limiter.MaxTokens; 0 denies everything
 	Seconds    int64    // 1 to 366 days
-	Conditions []string // in CEL, see package expression
+	Conditions []string // in CEL, see celExpression
 	Variables  []string // likewise
 }
 

@@ -62,13 +62,13 @@
 //
 //	awsdb    clients that never retry, errors, the clock, the circuit breaker, goroutines and timers
 //	schema   keys and attributes of every record; records as items; the tree of shards
-//	catalog  namespaces, entities, limits, audit events, settlements; the table created and checked
+//	catalog  namespaces, entities, limits, audit events, budgets, settlements; the table created and checked
 //	plan     pure: a state of an item and requests make a write; the meaning of a reply
 //	lease    pure: the life of a lease, the demand, the shares
 //	lane     the requests of one process for one item; when a shard is split
-//	engine   calls over several buckets, and over the shards of one: Take; balances of operators
+//	engine   calls over several buckets, and over the shards of one: Take; balances of operators; the store
 //
-// This package puts them together: [Store] is the catalog, the settlements and the engine.
+// [Store] is what package engine puts together of them.
 //
 // # Change stream
 //

@@ -1,4 +1,4 @@
-// Package catalog is the part of the DynamoDB store that is not about buckets: namespaces,
+// Package catalog is the part of the store of a fleet that is not about buckets: namespaces,
 // entities, limits, their audit events, budgets, marks of settlements and secrets, and the
 // table itself.
 //
@@ -22,7 +22,7 @@
 //	catalog, change, entities, edit              reads and changes of records
 //	list, namespacelist, auditlist, usage        the queries of administration
 //	buckets, purge, orphans, settlement          the rest of the store
-//	progress, streamleases, auditahead           the part of an aggregator in the table
+//	reports, progress, streamleases, auditahead  reports of replicas, and the part of an aggregator in the table
 //	auditstream                                  audit events as its stream
 //	budgetnotes, budgetstored, budgetstoredcache budgets as the table has them, and marks of told thresholds
 //	budgetwatch, budgetcompare, budgetround      usage in the table compared with budgets

@@ -53,7 +53,7 @@ func ParseRecord(table, ns string, ref limiter.Ref, item map[string]types.Attrib
 	return stored, nil
 }
 
-// LimitsKeys returns the keys of the places of limits that budget.Places names. The names have the form that they
+// LimitsKeys returns the keys of the places of limits that limiter.BudgetPlaces names. The names have the form that they
 // have in keys.
 func LimitsKeys(ns, entity, resource string) [4]Key {
 	return [...]Key{
