@@ -131,7 +131,7 @@ func (s *Stream) Shards(ctx context.Context) ([]aggregator.Shard, error) {
 	}
 }
 
-// OpenStream implements aggregator.Source.
+// Open implements aggregator.Source.
 func (s *Stream) Open(ctx context.Context, shard string, after aggregator.Sequence) (string, error) {
 	at := s.shards.place()
 	in := &dynamodbstreams.GetShardIteratorInput{StreamArn: &at.arn, ShardId: &shard, ShardIteratorType: types.ShardIteratorTypeTrimHorizon}
