@@ -33,8 +33,9 @@ func newCELCompiler() (*celCompiler, error) {
 // celExpression is a compiled condition or variable of a limit of a limitador file: an expression of CEL, the Common
 // Expression Language (https://cel.dev), over the descriptors of a call.
 //
-// It sees descriptors, a list with a map of text to text for each descriptor, and limit, a map with the name and
-// the id of the limit. Of an entry that a descriptor has twice, the last one counts. It is safe for concurrent use.
+// It sees descriptors, a list with a map of text to text for each descriptor. It also sees limit, a map with the
+// name and the id of the limit. Of an entry that a descriptor has twice, the last one counts. It is safe for
+// concurrent use.
 type celExpression struct {
 	text    string
 	program cel.Program

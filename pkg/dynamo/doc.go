@@ -68,7 +68,7 @@
 //	lane     the requests of one process for one item; when a shard is split
 //	engine   calls over several buckets, and over the shards of one: Take; balances of operators; the store
 //
-// [Store] is what package engine puts together of them.
+// Package engine puts the [Store] together of them.
 //
 // # Change stream
 //
