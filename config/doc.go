@@ -10,18 +10,19 @@
 // the file and makes [JSONSchema]. docs/configuration.md describes every key of it, and a test
 // compares types, defaults, ranges and descriptions of the two.
 //
-// A file uses only files of the lines above it, and those before it in its own line:
+// A file uses only files of the lines above it, and of its own line:
 //
-//	values            values.go, rate.go
-//	reading files     read.go (regular files), include.go (those that a configuration names),
-//	                  links.go (the way to a file), settle.go (whether it is complete)
-//	listeners         listener.go, admin.go, server.go
-//	store, answers    store.go, headers.go
-//	keys in files     reservation.go, webhook.go
-//	limits            limit.go, levels.go (of the system, resources and entities)
-//	rules             amount.go, take.go, rule.go, tree.go (of envoyproxy/ratelimit), domain.go
-//	configuration     config.go, file.go (the root table)
-//	warnings          warn_level.go (about limits), warn.go
-//	loading           echo.go (mistakes that follow from others), load.go
-//	following         gone.go (domains that are missing), watch.go
+//	values, rate, quota                          values of keys, rates and quotas
+//	read, write, include, links, settle, pem     files: read, written, named by others, linked to, complete
+//	listener, admin, adminproxy, statsd, server  where the program listens, and its StatsD server
+//	clienttls, store, valkey, mirror, xds        other services
+//	headers, denial, envoyproxy                  answers, and settings of envoyproxy/ratelimit
+//	reservation, webhook                         keys in files
+//	limit, amount, take, rule                    limits and rules
+//	tree, calllimit, domain                      domains, also in the forms of other programs
+//	config, domains                              the configuration
+//	file, levels, prices                         the root table, limits of levels, prices
+//	warn, warn_level, room                       warnings
+//	echo, load                                   loading, without mistakes that follow from others
+//	gone, watch                                  following, and domains that are missing
 package config

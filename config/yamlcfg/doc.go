@@ -5,6 +5,11 @@
 // A [Schema] says which values may stand at a place, and sets variables. [Documents] reads files
 // without one.
 //
-// A file uses only those before it: problem.go (reports), node.go (values of a file), schema.go
-// (objects, lists, shapes), scalar.go (text, words, numbers), decode.go (whole files).
+// A file uses only files of the lines above it, and of its own line:
+//
+//	problem         reports
+//	node            values of a file
+//	schema          objects, lists, shapes
+//	scalar, tokens  text, words, numbers, amounts of tokens
+//	decode          whole files
 package yamlcfg

@@ -22,8 +22,11 @@
 // Consumption is booked to the time of its decision, if the item has it, else to that of
 // the write.
 //
-// A file uses only those before it in this list. Records: record.go, snapshots.go, letters.go,
-// part.go, retention.go, batch.go, archive.go, thresholds.go. Shards: tree.go, balance.go,
-// holding.go, health.go. The poller: progress.go, config.go, poller.go, alive.go, reporting.go,
-// report.go, worker.go, round.go, follow.go.
+// A file uses only files of the lines above it, and of its own line:
+//
+//	record, snapshots, letters, part, batch, archive, retention  records, and what becomes of them
+//	thresholds, comparison, splits                               usage compared with budgets, ends of splits
+//	tree, source, balance, holding                               shards of the stream
+//	health, stats, progress, config, poller                      the poller
+//	alive, report, reporting, worker, round, follow              its work
 package aggregator

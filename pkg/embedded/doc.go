@@ -47,22 +47,24 @@
 //
 // # Parts
 //
-// A Store has parts, each of which implements a part of the contract. A file uses only files of the
-// lines above it and of its own line, never in a circle:
+// A Store has parts, each of which implements a part of the contract.
 //
-//	record_*                                records as bytes, keys
-//	config, errors, page, changes           used by all parts
-//	contents, block, bucket, account        one bucket: its limits and balances; its block
-//	table, shared, open, load               all buckets in memory, overflow buckets
-//	recordset, edit, editrecord             entities and limits, and changes of them
-//	batch, disk, commit, finish             the writer of the file
-//	take, decide                            decisions: Take
-//	catalog, directory, namespaces, editor  entities, limits and namespaces: read, listed, changed
-//	settlements, marks, secrets             settlements and secrets
-//	usagelist, budgets, auditlog            usage, budgets and audit
-//	balances, adjust                        balances, listed and adjusted
-//	sweep, purge, compact, restore          deletion, replacement and compaction
-//	store, recover, backup, stats           the store
+// A file uses only files of the lines above it, and of its own line:
+//
+//	record_reader, record_errors, record_identity          parts of records, as bytes
+//	record_limits, record_budgets, record, record_event    entities, limits and audit events, as bytes
+//	changes, errors, page, window, consumption             used by all parts
+//	contents, block, bucket, account, lower, bucketrecord  one bucket: its limits and balances; its block
+//	overflow, config, table, shared, open, load            all buckets in memory, overflow buckets
+//	recordset, edit, editrecord, budgetset                 entities and limits, and changes of them
+//	usagerow, moved, batch, disk, commit, finish           the writer of the file, and its rows of usage
+//	take, decide                                           decisions: Take
+//	catalog, directory, namespaces, editor                 entities, limits and namespaces: read, listed, changed
+//	settlements, marks, secrets                            settlements and secrets
+//	usagelist, budgets, auditlog                           usage, budgets and audit
+//	balances, adjust                                       balances, listed and adjusted
+//	sweep, purge, compact, restore                         deletion, replacement and compaction
+//	store, recover, backup, stats                          the store
 //
 // # Records
 //

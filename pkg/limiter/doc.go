@@ -23,19 +23,21 @@
 //
 // # Files
 //
-// A file uses only files of the lines above it and of its own line, never in a circle:
+// A file uses only files of the lines above it, and of its own line:
 //
-//	errors, entity, limit, leasepolicy, hierarchy, policy   values
-//	hash, grow, page, principal, usage, settlements         values, lists, usage
-//	ref, namespace, switch, budget, record                  records of the catalog
-//	audit, edit, control, catalog                           reading and changing them
-//	op, buckets, store                                      buckets, and the store of it all
-//	source, disabled, static, request                       the question
-//	merge                                                   the limits of all levels, by name
-//	scratch, levelops, decision, asked, holding, status     the answer, and its memory
-//	config, cache, reads, denycache, shares                 the memory of a limiter
-//	limiter, use, readthrough, resolve, unavailable         the limiter, and its steps
-//	decide, book, lease, effective                          its calls
+//	errors, hash, grow, page, zones, clocks, deadline, sampledlog  used by all parts
+//	shadowname, shortname, nearname, principal, reason             names, and who makes a change for which reason
+//	entity, hierarchy, kind, limit, calendar, inflight             values
+//	policy, leasepolicy, usage, settlements, reports               policies, usage, settlements, reports of replicas
+//	ref, namespace, switch, disabled, disabling, source            what records are about, and their switches
+//	budget, budget_set, budget_threshold, budget_event             budgets
+//	op, buckets, inflight_buckets, oncerecord                      buckets
+//	record, audit, edit, catalog, control, store                   records, read and changed, and the store of it all
+//	static, request, merge, dropped, scratch                       the question; the limits of all levels, by name
+//	levelops, decision, asked, holding, status                     the answer, and its memory
+//	config, cache, reads, denycache, shares                        the memory of a limiter
+//	limiter, use, readthrough, resolve, unavailable                the limiter, and its steps
+//	decide, book, lease, effective                                 its calls
 //
 // # Budgets
 //

@@ -23,6 +23,8 @@ type goPackage struct {
 	Imports      []string `json:"Imports"`
 	TestImports  []string `json:"TestImports"`
 	XTestImports []string `json:"XTestImports"`
+	GoFiles      []string `json:"GoFiles"`
+	Export       string   `json:"Export"` // the file of its exported types
 }
 
 // path returns the path of the package below the module.
@@ -31,7 +33,13 @@ func (p *goPackage) path() string { return strings.TrimPrefix(p.ImportPath, modu
 // goPackages returns all packages of the module.
 func goPackages(t *testing.T) []goPackage {
 	t.Helper()
-	list := exec.CommandContext(t.Context(), "go", "list", "-pgo=off", "-json=ImportPath,Imports,TestImports,XTestImports", "./...")
+	return goList(t, "-json=ImportPath,Imports,TestImports,XTestImports", "./...")
+}
+
+// goList returns the packages that `go list` prints.
+func goList(t *testing.T, args ...string) []goPackage {
+	t.Helper()
+	list := exec.CommandContext(t.Context(), "go", append([]string{"list", "-pgo=off"}, args...)...) // #nosec G204 -- of a test
 	list.Dir, list.Stderr = "../..", os.Stderr
 	out, err := list.Output()
 	if err != nil {

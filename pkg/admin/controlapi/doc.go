@@ -2,14 +2,17 @@
 // limits, buckets, usage and the audit of a store, as the JSON of package api. It checks a whole
 // request before it changes anything. Package admin decides which principal may make a request.
 //
-// A file uses only files of the lines above it and of its own line, without cycles:
+// A file uses only files of the lines above it, and of its own line:
 //
-//	api, problem, levels, schema               settings, and parts of answers
-//	call, endpoint, edit                       a request, and a change of a record
-//	balances, choice, adjust                   buckets, which of them is meant, and its change
-//	entities, limits, disabled, namespaces,    the endpoints
-//	purge, buckets, usage, top, audit
-//	handler, document, routes                  the table of all endpoints, served and described
+//	levels, limitjson, problem, schema             parts of answers
+//	top_counter, top_shard, top_table              most denied and most admitted keys
+//	config, api, call, endpoint, edit              settings, a request, a change of a record
+//	knownname, newname, room                       what is checked before a change
+//	balances, choice, adjust                       buckets, which of them is meant, and its change
+//	entities, limits, effective, disabled, audit   endpoints of entities and limits
+//	namespaces, purge, buckets, usage, top, fleet  endpoints of the rest
+//	search, family, filelimits                     endpoints that also read the configuration file
+//	handler, document, routes                      the table of all endpoints, served and described
 //
 // # Most denied and most admitted keys
 //

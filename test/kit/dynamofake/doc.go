@@ -14,14 +14,14 @@
 // [ErrUnsupported]. The package has no streams, no local secondary indexes and no
 // backups.
 //
-// A file uses only files of the lines above it and of its own line:
+// A file uses only files of the lines above it, and of its own line:
 //
-//	errors, number, value            errors and values
-//	lex, stream, placeholder, parse  the tokens of an expression, and its placeholders
-//	operand, condition, update       expressions, ready to be asked or applied
-//	parseoperand, parsecondition, parseupdate  their parsers
-//	capacity, key, table, home       tables, their indexes, places of items
-//	gate, fault, plan, db            calls and their faults
-//	tables, write, item              one table, one item
-//	batch, transact, query           several items
+//	errors, number, value                             errors and values
+//	lex, stream, placeholder                          the tokens of an expression, and its placeholders
+//	operand, condition, update                        expressions, ready to be asked or applied
+//	parse, parseoperand, parsecondition, parseupdate  their parsers
+//	capacity, key, table, home                        tables, their indexes, places of items
+//	gate, fault, plan, db                             calls and their faults
+//	tables, snapshot, write, item                     all tables, one item
+//	batch, transact, query                            several items
 package dynamofake

@@ -14,16 +14,16 @@
 //     time compares those of the last hour once more, for processes that were killed.
 //   - [CreateTable] and [CheckTable] create and check the table and its indexes.
 //
-// A file uses only files of the lines above it, and of its own line without cycles:
+// A file uses only files of the lines above it, and of its own line:
 //
-//	table, commit, records, register, secret     calls, which send throttled requests again
-//	create, version                              the table itself
-//	namespaces, watch, generation, use           the namespaces in use, and the changes of others
-//	catalog, change, entities, edit              reads and changes of records
-//	list, namespacelist, auditlist, usage        the queries of administration
-//	buckets, purge, orphans, settlement          the rest of the store
-//	reports, progress, streamleases, auditahead  reports of replicas, and the part of an aggregator in the table
-//	auditstream                                  audit events as its stream
-//	budgetnotes, budgetstored, budgetstoredcache budgets as the table has them, and marks of told thresholds
-//	budgetwatch, budgetcompare, budgetround      usage in the table compared with budgets
+//	table, commit, records, register                       calls, which send throttled requests again
+//	version, create                                        the table itself
+//	namespaces, watch, generation, use                     the namespaces in use, and the changes of others
+//	catalog, list, namespacelist, auditlist, usage         records, and the queries of administration
+//	change, entities, edit                                 changes of records
+//	settlement, secret, buckets, purge, orphans            the rest of the store
+//	reports, progress, streamleases, auditahead            reports of replicas, and an aggregator's part of the table
+//	auditstream                                            audit events as its stream
+//	budgetnotes, budgetstoredcache                         budgets as the table has them, and marks of told thresholds
+//	budgetstored, budgetwatch, budgetcompare, budgetround  usage in the table compared with budgets
 package catalog

@@ -99,21 +99,20 @@
 //
 // # Files
 //
-// A file uses those above it in this list.
+// A file uses only files of the lines above it, and of its own line:
 //
-//	process       config.go, host.go (shared by all lanes), identity.go, health.go, crowding.go (turns to send)
-//	state         request_state.go, request.go, message.go, batch.go (the requests of a write), view.go (the last state),
-//	              lease_state.go, lease_look.go, channel.go, tasks.go, leasing.go (the lease, as others see it), lane_parts.go
-//	estimates     estimate.go, late.go
-//	a request     ends.go, strays.go
-//	messages      exchange.go, launch.go, read.go, write.go (of requests), turn.go, maintain.go (splits and merges)
-//	groups        lift.go, group.go
-//	lease         usage.go, lease_keep.go (a part of a request), lease_listing.go, lease_write.go, lease_serve.go
-//	a lane        lane.go, arrival.go, saw.go (an image of the item), depart.go, step.go
-//	all lanes     table.go, lanes.go, runner.go (goroutines and timers), locks.go
-//	calls         lease_calls.go (at once, from leases), deadline.go, leave.go, close.go
-//
-// The files below need no lane: pacing_*.go, share.go and usage_ledger.go.
+//	pacing_load, pacing_pace, pacing_peers, share, usage_ledger      arithmetic, which needs no lane
+//	site, set, tally, request_state, request                         requests
+//	predecessors, config, identity, errors, health, crowding, host   the process, and turns to send
+//	message, batch, channel, view, tasks                             messages under way, the last state
+//	leasing, lease_state, lane_parts                                 the lease, as others see it; the state of a lane
+//	estimate, late                                                   estimates
+//	usage, ends, strays                                              the end of a request, and of its usage
+//	launch, exchange, read, write, turn, maintain                    messages; splits and merges
+//	lease_keep, lease_listing, lease_look, lease_write, lease_serve  the lease
+//	lift, lane, arrival, group, saw, depart, step                    a lane
+//	table, lanes, runner, locks                                      all lanes, their goroutines and timers
+//	lease_calls, deadline, leave, outdate, handover, close           calls
 //
 // # Pacing
 //
