@@ -2,16 +2,14 @@ package dynamo
 
 import (
 	"fmt"
-	"os"
-	"path/filepath"
 	"slices"
-	"strings"
 	"testing"
 	"time"
 
 	"github.com/ratelimit/ratelimit/pkg/aggregator"
 	"github.com/ratelimit/ratelimit/pkg/internal/fleet/catalog"
 	"github.com/ratelimit/ratelimit/pkg/internal/fleet/schema"
+	"github.com/ratelimit/ratelimit/test/kit/quoted"
 )
 
 // Positions are forgotten of shards that the stream cannot have any more, and of no other.
@@ -35,12 +33,5 @@ func TestDroppedShards(t *testing.T) {
 
 // The page about the aggregator has the time until a name is looked up again.
 func TestThePageHasTheNumbers(t *testing.T) {
-	text, err := os.ReadFile(filepath.Join("..", "..", "..", "..", "docs", "aggregator.md"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	page := strings.Join(strings.Fields(string(text)), " ")
-	if want := fmt.Sprintf("with a warning in the log, and looked up again after %.0f seconds", catalog.NamelessFor.Seconds()); !strings.Contains(page, want) {
-		t.Errorf("docs/aggregator.md does not say %q", want)
-	}
+	quoted.Require(t, "../../docs/aggregator.md", fmt.Sprintf("with a warning in the log, and looked up again after %.0f seconds", catalog.NamelessFor.Seconds()))
 }
