@@ -63,6 +63,7 @@ type process struct {
 	// whole: asleep, with its monotonic clock, or paused, with both.
 	pausedUntil int64
 	frozen      int64 // ns that its monotonic clock stood still
+	mono        int64 // the last reading of that clock, which never goes back
 	awake       int64 // when its machine wakes, or woke last: its leases end, since its clocks differ
 	behind      int64 // ns that its wall clock stood still, or was set back
 	untold      untold
@@ -84,7 +85,7 @@ func namespaceID(context.Context, string) (string, error) { return simNamespace,
 
 // begin starts a process of a replica.
 func (f *fleet) begin(at *replica) {
-	p := &process{replica: at, fleet: f, replied: f.now, lapsed: make(map[*bucket]bool), strange: make(map[*bucket]int64), trying: make(map[string]*streak)}
+	p := &process{replica: at, fleet: f, replied: f.now, mono: -never, lapsed: make(map[*bucket]bool), strange: make(map[*bucket]int64), trying: make(map[string]*streak)}
 	p.stopped = p.newContext(context.Background(), never)
 	p.clocks = limiter.NewClocks(p.machine)
 	now := p.clocks.Store
@@ -170,7 +171,12 @@ func (p *process) moment() time.Time { return p.clocks.Call() }
 // machine is the time that the process's machine shows.
 func (p *process) machine() time.Time {
 	now := p.fleet.now
-	mono := now - p.frozen + p.swing(now)
+	mono := now - p.frozen
+	mono += p.swing(mono) // it drifts while it runs
+	if mono < p.mono {
+		p.fleet.failf("replica %d: the monotonic clock of its machine goes back by %v", p.index, time.Duration(p.mono-mono))
+	}
+	p.mono = mono
 	return clocktest.At(simStart*int64(time.Millisecond)+now+p.skew-p.behind, int64(time.Hour)+mono)
 }
 
@@ -181,21 +187,24 @@ const (
 	swingTime = 50 * maxSwing
 )
 
-// swing is how far the monotonic clock is off: it runs too fast for a while, and then too
+// swing is how far the monotonic clock is off after a time that it ran: it runs too fast for a while, and then too
 // slowly for as long.
-func (p *process) swing(now int64) int64 {
-	at := (now + p.phase) % (2 * swingTime)
+func (p *process) swing(ran int64) int64 {
+	at := (ran + p.phase) % (2 * swingTime)
 	if at > swingTime {
 		at = 2*swingTime - at
 	}
 	return at * p.drift / 1e6
 }
 
-// pause stops a process for a while. Calls that came meanwhile are the first that goes on.
+// pause stops a process for a while, at least. Calls that came meanwhile are the first that goes on.
 func (p *process) pause(d int64) {
 	f := p.fleet
-	p.pausedUntil = f.now + d
 	p.suffers(f, d+answersFor)
+	if f.now+d <= p.pausedUntil {
+		return
+	}
+	p.pausedUntil = f.now + d
 	f.at(p.pausedUntil, func() {
 		if p.ended || p.leaves || f.over || p.pausedUntil > f.now || f.leaping > f.now {
 			return
@@ -211,17 +220,24 @@ func (p *process) pause(d int64) {
 // maxStalled is how many calls wait at most for a process that stands still.
 const maxStalled = 8
 
-// suspend has a process's machine sleep: its monotonic clock stands still.
-func (p *process) suspend(d int64) {
+// suspend has a process's machine sleep: its monotonic clock stands still. It reports false where the machine
+// sleeps already. A second sleep would set that clock back: it stands still for no longer than time goes by.
+func (p *process) suspend(d int64) bool {
+	if p.awake > p.fleet.now {
+		return false
+	}
 	p.pause(d)
 	p.frozen += d
-	p.awake = p.pausedUntil
+	p.awake = p.fleet.now + d
 	p.slept.length += d
+	return true
 }
 
 // freeze stops a process's machine, and both of its clocks.
 func (p *process) freeze(d int64) {
-	p.suspend(d)
+	if !p.suspend(d) {
+		return
+	}
 	p.behind += d
 	p.untold = p.untold.and(p.fleet.now, d)
 	p.fleet.lags(d)

@@ -18,12 +18,12 @@ func (f *fleet) settleDown() {
 	}
 	f.on.lost, f.on.tails, f.throttledUntil, f.outUntil = false, false, 0, 0
 	for _, at := range f.replicas {
-		at.cutOff, at.process.pausedUntil = 0, min(at.process.pausedUntil, f.now)
+		at.cutOff = 0 // a pause goes on: its clocks have stood still for all of it
 		for _, b := range f.buckets {
 			at.latest[b.index] = len(b.versions) - 1
 		}
 	}
-	f.rest(40 * second) // late messages have come, leases have ended
+	f.rest(40 * second) // processes go on, late messages have come, leases have ended
 	rounds := 12        // long enough for a lease to count as dead
 	if f.on.shards || f.on.throttle {
 		rounds = 40 // and for all shards to be merged, one after the other

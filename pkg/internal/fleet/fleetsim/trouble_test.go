@@ -160,6 +160,34 @@ func (s *slept) corrected(by time.Duration, now int64) {
 	}
 }
 
+// A machine may be put to sleep while it sleeps. It wakes with the first one, and its monotonic clock is not set back.
+func TestAMachineSleepsOnce(t *testing.T) {
+	for name, stop := range map[string]func(p *process, d int64){
+		"it sleeps":       func(p *process, d int64) { p.suspend(d) },
+		"it stands still": (*process).freeze,
+		"its process is paused, and goes on with the sleep": (*process).pause,
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := newFleet(t, 1, "few", "", sabotage{})
+			defer f.close()
+			p := f.some().process
+			f.rest(second)
+			before := p.machine()
+			p.suspend(8 * second)
+			f.rest(second)
+			stop(p, 2*second)
+			f.rest(6 * second)
+			if want := f.now + second; p.pausedUntil != want || p.awake != want {
+				t.Errorf("it wakes at %v, and goes on at %v, want %v", time.Duration(p.awake), time.Duration(p.pausedUntil), time.Duration(want))
+			}
+			f.rest(2 * second)
+			if went := p.machine().Sub(before); went != time.Second || f.fault != nil {
+				t.Errorf("its monotonic clock went on by %v, want 1s; %v", went, f.fault)
+			}
+		})
+	}
+}
+
 // A jump of the correction is explained by a sleep of that length, once.
 func TestSlept(t *testing.T) {
 	const at = 5 * second
