@@ -20,7 +20,7 @@ stop() {
   wait "${pids[@]}" 2>/dev/null || true
   pids=()
 }
-trap 'stop; kill $database 2>/dev/null || true; rm -rf "$dir"' EXIT
+trap 'pids+=($database); stop; rm -rf "$dir"' EXIT
 
 # start FILE starts the program.
 start() {
