@@ -8,6 +8,9 @@ func unseenRules() []mutant {
 	return append(in("lane", []mutant{{
 		name: "a request that waited has the time of the newest correction", file: "step.go", found: "TestAnItemIsCreatedAtTheCorrectedTime",
 		without: "l.view.advance(r.At)",
+	}, {
+		name: "the time of a lane has the correction", file: "usage.go", found: "TestUsageIsCountedAtTheTimeOfItsLane",
+		without: "Request: rest, Site: &l.site, Index: l.index, At: l.view.now, state: promised,",
 	}}), in("plan", []mutant{
 		{
 			name: "a take of what is there needs to see that", file: "upsert.go", found: "TestWritesThatNeedToSeeTheItem",

@@ -80,7 +80,9 @@ func (l *usages) reread(now time.Time) {
 // oweRests has the lane owe the consumption that no lease write will count.
 func (l *usages) oweRests() {
 	for _, rest := range l.held.ledger.Rests(!l.held.holds()) {
-		l.owed = append(l.owed, &Request{Request: rest, Site: &l.site, Index: l.index, At: l.view.now, state: promised})
+		l.owed = append(l.owed, &Request{
+			Request: rest, Site: &l.site, Index: l.index, At: l.view.now, By: l.view.clock.Correction, state: promised, // rule: the time of a lane has the correction
+		})
 	}
 }
 

@@ -23,3 +23,22 @@ func TestUsageOfUnknownOutcomeIsLost(t *testing.T) {
 		})
 	}
 }
+
+// The consumption of a lease that is over is counted as of the time of its lane. That has the correction of the clock,
+// which does not count twice.
+func TestUsageIsCountedAtTheTimeOfItsLane(t *testing.T) {
+	_, l, ask, now := fresh(t)
+	clock := l.host.cfg.Clock
+	clock.ObserveExact(*now, *now, now.Add(time.Minute))
+	l.view.clock = clock.Reading()
+	l.view.advance(clock.Correct(*now).UnixMilli())
+	l.held.ledger.Begin(ask().Limits, 1, []int{0})
+	l.held.ledger.Add(0, limiter.Milli)
+	l.usages.oweRests()
+	if len(l.owed) != 1 {
+		t.Fatalf("%d requests are owed, want 1", len(l.owed))
+	}
+	if got := l.owed[0].at(l.view.clock); got != l.view.now {
+		t.Errorf("the lane's clock is set ahead by %d ms", got-l.view.now)
+	}
+}
