@@ -2,7 +2,8 @@
 
 package mutants_test
 
-// unseenRules are the rules of requests for an item that their replica has not seen.
+// unseenRules are the rules of requests for an item that their replica has not seen, or for one at a time that it
+// does not know.
 func unseenRules() []mutant {
 	const misfits = "TestUnseenItemsThatDoNotFit"
 	return append(in("lane", []mutant{{
@@ -11,6 +12,12 @@ func unseenRules() []mutant {
 	}, {
 		name: "the time of a lane has the correction", file: "usage.go", found: "TestUsageIsCountedAtTheTimeOfItsLane",
 		without: "Request: rest, Site: &l.site, Index: l.index, At: l.view.now, state: promised,",
+	}, {
+		name: "nothing is taken while replies may correct the clock", file: "group.go", found: "TestNothingIsWrittenAsOfBeforeASleep",
+		without: "if false {",
+	}, {
+		name: "no limits change while replies may correct the clock", file: "group.go", found: "TestNothingIsWrittenAsOfBeforeASleep",
+		without: "if base.Exists() {",
 	}}), in("plan", []mutant{
 		{
 			name: "a take of what is there needs to see that", file: "upsert.go", found: "TestWritesThatNeedToSeeTheItem",

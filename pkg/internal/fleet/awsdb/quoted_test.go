@@ -13,7 +13,7 @@ func TestTheGuaranteesQuoteWhatIsTrue(t *testing.T) {
 	seconds := func(d time.Duration) string { return fmt.Sprintf("%d s", d/time.Second) }
 	quoted.Require(t, "../../../../docs/guarantees.md",
 		fmt.Sprintf("when the correction jumps by more than %s,", seconds(correctionJump)),
-		fmt.Sprintf("From a difference of %s on nothing is refilled", seconds(DefaultClockTolerance)),
+		fmt.Sprintf("From a difference of %s on nothing is written or refilled", seconds(DefaultClockTolerance)),
 		fmt.Sprintf("with an ε of at most %s.", seconds(DefaultClockTolerance)),
 		fmt.Sprintf("%d calls in a row have failed", outageFailures),
 	)

@@ -11,7 +11,7 @@ func (l *Lane) enter(r *Request, now time.Time) (ended bool) {
 	r.asked, r.entered, l.used = l.events, now, now
 	r.lane.Store(l)
 	l.closer.happen(r, entered)
-	l.consult()
+	l.consult(now)
 	l.view.advance(r.At)
 	l.view.mark(now)
 	s, due := l.lease.serve(r, now)

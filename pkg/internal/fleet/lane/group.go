@@ -35,7 +35,7 @@ func (l *planner) newGroup(now time.Time) *group {
 		base = schema.NewBucket(limits, generation, l.view.now).In(l.site.Bucket.Window)
 	}
 	g := &group{by: l, now: now, stage: plan.NewStage(base, l.view.now, l.options(now))}
-	if base.Exists() {
+	if base.Exists() && !l.view.blind() { // rule: no limits change while replies may correct the clock
 		l.bring(g, base, limits, generation)
 	}
 	if n := l.replicas(now); n > 1 && base.Exists() {
@@ -119,7 +119,12 @@ func (g *group) include(r *Request) {
 		g.left = append(g.left, r)
 		return
 	}
-	switch g.stage.Weigh(r.Request) {
+	verdict := g.stage.Weigh(r.Request)
+	if g.by.view.blind() && verdict != plan.Denied && verdict != plan.Waits { // rule: nothing is taken while replies may correct the clock
+		g.left = append(g.left, r)
+		return
+	}
+	switch verdict {
 	case plan.Commutes:
 		if g.first() {
 			break // it waits for the end of that write

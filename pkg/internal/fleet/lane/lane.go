@@ -82,8 +82,18 @@ func (l *Lane) idle() (used time.Time, idle bool) {
 	return l.used, !l.running && len(l.queue)+len(l.later)+len(l.out)+len(l.keeper.tasks.todo) == 0 && !l.held.listed
 }
 
-// consult brings the lane's reading of the clock up to date.
-func (l *Lane) consult() { l.view.clock = l.host.reading() }
+// consult brings the lane's reading of the clock up to date. Newer limits that waited for a corrected clock without
+// a call come at the time that it is.
+func (l *Lane) consult(now time.Time) {
+	l.view.clock = l.host.reading()
+	if l.view.looks == 0 || l.view.clock.Doubtful {
+		return
+	}
+	l.view.looks = 0
+	if len(l.queue) == 0 {
+		l.view.advance(l.host.cfg.Clock.Correct(now).UnixMilli())
+	}
+}
 
 // leased reports whether the lane has a lease, for its turn.
 func (l *Lane) leased() bool { return l.held.listed }

@@ -75,7 +75,7 @@ func (c *cascade) decide(s *Lanes) bool {
 // does not decide it.
 func (c *cascade) weigh(i int, r *Request, now time.Time) bool {
 	l := laneOf(r)
-	l.consult()
+	l.consult(now)
 	l.view.advance(r.At)
 	if !l.lessee.leases(r) || !l.held.holder.State().Serves() {
 		return false

@@ -51,7 +51,7 @@ func TestThePagesQuoteWhatIsTrue(t *testing.T) {
 	if lookLeast != 60*time.Millisecond || lookMost != 500*time.Millisecond {
 		t.Error("the doc of package engine says: 60 ms, and half a second")
 	}
-	if lateTrips != 3 || owedPatience != time.Minute || makeView != time.Hour || maxUnderWay != schema.ChannelCount {
-		t.Error("the pages say: one and a half round trips, a minute, an hour, and as many writes as channels")
+	if lateTrips != 3 || owedPatience != time.Minute || makeView != time.Hour || maxUnderWay != schema.ChannelCount || mostLooks != 6 {
+		t.Error("the pages say: one and a half round trips, a minute, an hour, as many writes as channels, and six reads")
 	}
 }

@@ -12,7 +12,7 @@ import (
 // is stepped then. The lane is locked.
 func (l *Lane) step(now time.Time, turn bool) (m message, left *departure) {
 	l.running = !turn
-	l.consult()
+	l.consult(now)
 	if l.host.stopped.Err() != nil { // no time wakes the lane any more
 		l.closer.stop(now)
 		return nil, nil
@@ -101,10 +101,18 @@ func (l *Lane) plan(now time.Time) message {
 		return l.turner.turn(now, false)
 	case len(g.actors) > 0 || g.brings || g.stage.Marks():
 		return l.writer.write(g.stage, g.actors, now)
-	case len(l.out) == 0 && len(l.queue) > 0:
-		return l.sender.read(now)
+	case len(l.out) == 0 && (len(l.queue) > 0 || l.view.blind()):
+		return l.look(now)
 	}
 	return nil
+}
+
+// look returns a read of the item. It counts those whose replies may correct the clock.
+func (l *Lane) look(now time.Time) message {
+	if l.view.clock.Doubtful {
+		l.view.looks++
+	}
+	return l.sender.read(now)
 }
 
 // paced reports whether the pace of the writes says to wait.

@@ -23,6 +23,7 @@ type view struct {
 	now   int64          // the lane's clock: the latest of any caller, corrected; never goes back
 	head  *schema.Bucket // state with the lane's own writes under way; nil = no write can be planned on it
 	clock awsdb.Reading
+	looks int            // reads that left since the clock is not trusted: their replies may correct it
 	moved time.Time      // when now was last known to be the time
 	then  int64          // the lane's clock at moved
 	seen  schema.Version // of the state's limits, with the generation of requests that no write has put into the item
@@ -46,6 +47,13 @@ func (v *view) advance(at int64) {
 		v.now = max(v.now, at)
 	}
 }
+
+// mostLooks is how many such reads a lane waits for. Replies may be lost, and the machine may sleep again.
+const mostLooks = 2 * awsdb.JumpReplies
+
+// blind reports whether the clock is not trusted, and replies may correct it soon, as after a sleep. Those with a date
+// that is too far off do not. A limit has been refilled in the sleep, so that a take as of before it would not show.
+func (v *view) blind() bool { return v.clock.Doubtful && v.clock.Far == 0 && v.looks < mostLooks }
 
 // drift brings the lane's clock up by the time that passed on the machine's.
 func (v *view) drift(now time.Time) {

@@ -44,7 +44,8 @@
 //
 // A replica without a trusted clock plans at the latest time that is certain. That is
 // the time of the state, [schema.Bucket.Time], or a later one that has certainly
-// passed. A plan at an earlier time refills less and frees less than is due, so it can
-// only deny more. No other rule is needed: each form bounds v by the R of its own time.
+// passed. A plan at an earlier time refills less and frees less than is due, so it denies
+// more. Each form bounds v by the R of its own time. But where a limit has been full since,
+// a take leaves it full. So package lane first waits for replies that correct the clock.
 // A bucket without an item cannot be created so, and waits until the time is known.
 package plan
