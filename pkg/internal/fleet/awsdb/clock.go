@@ -58,8 +58,8 @@ type Clock struct {
 	// Replies that contradict ahead: the times that they allow, and how many they are.
 	jump    span
 	jumping int
-	// By how much the wall clock was set, or moved on in a sleep, from the start to the
-	// last reply.
+	// By how much the wall clock was set, or moved on in a sleep, from the start until the
+	// message left that the last reply is to. The machine may have slept before it came.
 	set   time.Duration
 	far   time.Duration // the error of the last reply's date, if it was off by too much; else 0
 	jumps atomic.Uint64 // of the correction
@@ -103,12 +103,11 @@ type ClockState struct {
 	Offset time.Duration
 	// Uncertainty is how far off the corrected clock may still be, not below 0.
 	Uncertainty time.Duration
-	// Observed says that there was a reply. Before the first one Offset and Uncertainty
-	// are 0.
+	// Observed says that there was a reply. Before the first one Offset and Uncertainty are 0,
+	// unless the machine slept or its time was set since the start.
 	Observed bool
 	// Trusted says that refills go by the clock, because its uncertainty is within the
-	// tolerance, and its last date was near this machine's time. It is true before the first
-	// reply, too.
+	// tolerance, and its last date was near this machine's time.
 	Trusted bool
 	// Far is how many replies had a date that was further from this machine's clock than the
 	// clock allows. They correct nothing.
@@ -146,7 +145,11 @@ func (c *Clock) Reading() Reading {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if !c.known {
-		return Reading{Observed: c.far != 0, Uncertainty: c.far.Abs(), Far: c.far, Doubtful: c.far != 0}
+		r := Reading{Observed: c.far != 0, Uncertainty: c.far.Abs(), Far: c.far, Doubtful: c.far != 0}
+		if set := c.setBy(now).Abs(); set > c.tolerance {
+			r.Uncertainty, r.Doubtful = max(r.Uncertainty, set), true
+		}
+		return r
 	}
 	possible := c.ahead.aged(since)
 	// The two readings of the machine's clock parted since the last reply: it slept, or
@@ -228,7 +231,7 @@ func (c *Clock) observe(sent, received, date time.Time, step time.Duration) {
 	seen := span{low: server - latest - serverSkew, high: server + step - earliest + serverSkew, at: latest}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.set = c.setBy(received)
+	c.set = c.setBy(sent)
 	c.far = c.offBy(date, received)
 	if c.far != 0 {
 		c.fars.Add(1)

@@ -206,6 +206,30 @@ func TestClockSeesASleep(t *testing.T) {
 	}
 }
 
+// A reply to a message from before a sleep does not show that the machine slept since. Neither does a start without
+// a reply. The clock is not trusted until replies to later messages have come.
+func TestClockSeesASleepBesideAMessage(t *testing.T) {
+	for name, replies := range map[string]int{"before the first reply": 0, "with a message under way": 1} {
+		m := clocktest.Machine{Wall: 4_102_444_800_000e6, Mono: 1}
+		c := NewClock(m.Now, 0)
+		sent := m.Now()
+		m.Set(time.Hour) // it sleeps
+		for range replies {
+			c.Observe(sent, m.Now(), sent.Round(0))
+		}
+		if state := c.State(); state.Trusted || state.Uncertainty < time.Hour {
+			t.Errorf("%s: %+v, want it not to be trusted", name, state)
+		}
+		for range JumpReplies {
+			m.Pass(time.Millisecond)
+			c.Observe(m.Now(), m.Now(), m.Now().Round(0))
+		}
+		if state := c.State(); !state.Trusted || (state.Offset-time.Hour).Abs() > time.Second {
+			t.Errorf("%s, and then replies: %+v, want an offset of an hour", name, state)
+		}
+	}
+}
+
 // One server with a wrong clock is not believed.
 func TestClockIgnoresOneWrongReply(t *testing.T) {
 	w := newSkewed(0)
