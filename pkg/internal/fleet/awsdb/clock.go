@@ -58,8 +58,8 @@ type Clock struct {
 	// Replies that contradict ahead: the times that they allow, and how many they are.
 	jump    span
 	jumping int
-	// By how much the wall clock was set, or moved on in a sleep, from the start until the
-	// message left that the last reply is to. The machine may have slept before it came.
+	// By how much the wall clock was set, or moved on in a sleep, between the start and the
+	// message of the last reply. The machine may have slept before that reply came.
 	set   time.Duration
 	far   time.Duration // the error of the last reply's date, if it was off by too much; else 0
 	jumps atomic.Uint64 // of the correction
