@@ -27,7 +27,7 @@ domains:
   - {name: users, match: {user: "*"}, entity: "user/{user}", resource: api, consume: {rpm: hits}}
 `
 
-// tableMetric returns a metric of a table from the text of /metrics.
+// tableMetricOf returns a metric of a table from the text of /metrics.
 func tableMetricOf(t *testing.T, text, name string) int {
 	t.Helper()
 	_, rest, found := strings.Cut(text, "\nratelimit_dynamodb_"+name+" ")

@@ -28,22 +28,16 @@ func OpenBudgetSource(ctx context.Context, place string) (BudgetSource, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &object{o, at.String()}, nil
+	return o, nil
 }
 
-// object is a configuration in S3. Its tag is the ETag.
-type object struct {
-	*s3Object
-
-	name string
-}
-
-func (o *object) Read(ctx context.Context, seen string) (*config.Config, string, error) {
+// Read implements BudgetSource. The tag is the ETag.
+func (o *s3Object) Read(ctx context.Context, seen string) (*config.Config, string, error) {
 	text, tag, err := o.Get(ctx, seen)
 	if err != nil || text == nil {
 		return nil, seen, err
 	}
-	cfg, err := config.ParseBudgets(o.name, text)
+	cfg, err := config.ParseBudgets(o.at.String(), text)
 	if err != nil {
 		return nil, "", err
 	}

@@ -49,7 +49,7 @@ func TestCallsLeaveTimeForEvents(t *testing.T) {
 			if err != nil || len(answer.BatchItemFailures) != 1 {
 				t.Errorf("%v: %+v, %v", left, answer, err)
 			}
-			if took := time.Since(begun); took > left-DefaultFunctionMargin || w.begin != want.begin || w.end != want.end {
+			if took := time.Since(begun); took > left-defaultFunctionMargin || w.begin != want.begin || w.end != want.end {
 				t.Errorf("%v: it took %v; %v at the begin, %v at the end", left, took, w.begin, w.end)
 			}
 			if !strings.Contains(out.String(), `"BudgetEvents":3`) {

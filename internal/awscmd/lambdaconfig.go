@@ -14,8 +14,8 @@ import (
 	"github.com/ratelimit/ratelimit/pkg/limiter"
 )
 
-// DefaultFunctionMargin is how long before the end of its time a call stops to write.
-const DefaultFunctionMargin = time.Second
+// defaultFunctionMargin is how long before the end of its time a call stops to write.
+const defaultFunctionMargin = time.Second
 
 // FunctionStream is the stream of a table, and the usage in the table; *dynamo.Stream is one.
 type FunctionStream interface {
@@ -37,7 +37,7 @@ type FunctionConfig struct {
 	Budgets   FunctionBudgets                           // are compared with usage; nil = none
 	Reports   aggregator.Reports                        // are told how far the function is, by each of its instances; nil = none
 	ReportID  string                                    // of this instance in Reports: another one never has it; needed with Reports
-	Margin    time.Duration                             // how long before the end of its time a call stops to write; 0 = DefaultFunctionMargin
+	Margin    time.Duration                             // how long before the end of its time a call stops to write; 0 = defaultFunctionMargin
 	Logger    *slog.Logger                              // nil = none
 	Metrics   io.Writer                                 // a line for each call, in CloudWatch's embedded metric format; nil = none
 	Table     string                                    // whose records are taken, and dimension of the metrics; "" = those of any
@@ -70,6 +70,6 @@ func (cfg *FunctionConfig) complete() error {
 	if cfg.Now == nil {
 		cfg.Now = time.Now
 	}
-	cfg.Margin = cmp.Or(max(cfg.Margin, 0), DefaultFunctionMargin)
+	cfg.Margin = cmp.Or(max(cfg.Margin, 0), defaultFunctionMargin)
 	return nil
 }

@@ -93,7 +93,7 @@ func (t *lambdaTable) Put(_ context.Context, name string, _ []byte) error {
 	return err
 }
 
-// raw is a record in the form of Lambda.
+// rawRecord is a record in the form of Lambda.
 func rawRecord(sequence int, entity, amount string) json.RawMessage {
 	return json.RawMessage(fmt.Sprintf(`{"eventName":"MODIFY","dynamodb":{"SequenceNumber":"%d","Keys":{"PK":{"S":%q},"SK":{"S":%q}}}}`, sequence, entity, amount))
 }
@@ -239,7 +239,7 @@ func TestCallsEndInTime(t *testing.T) {
 		if err != nil || len(answer.BatchItemFailures) != 1 || answer.BatchItemFailures[0].ItemIdentifier != "7" {
 			t.Errorf("%+v, %v", answer, err)
 		}
-		if took := time.Since(begun); took != 10*time.Second-DefaultFunctionMargin {
+		if took := time.Since(begun); took != 10*time.Second-defaultFunctionMargin {
 			t.Errorf("it took %v", took)
 		}
 	})

@@ -17,10 +17,10 @@ import (
 	"github.com/ratelimit/ratelimit/pkg/limiter"
 )
 
-// callTimeout bounds each call, with its retries.
+// objectTimeout bounds each call, with its retries.
 const objectTimeout = 20 * time.Second
 
-// maxPrefix bounds the beginning of the names of objects, in bytes. S3 allows names of 1,024.
+// maxObjectPrefix bounds the beginning of the names of objects, in bytes. S3 allows names of 1,024.
 const maxObjectPrefix = 512
 
 // archivePlace is where an archive is.

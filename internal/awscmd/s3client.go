@@ -16,7 +16,7 @@ var bucketForm = regexp.MustCompile(`^[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]$`)
 // isBucketName reports whether a bucket can have the name.
 func isBucketName(name string) bool { return bucketForm.MatchString(name) }
 
-// newClient returns a client with the region, the credentials and the endpoint of the environment. purpose is for
+// newS3Client returns a client with the region, the credentials and the endpoint of the environment. purpose is for
 // the error, which wraps limiter.ErrInvalid.
 func newS3Client(ctx context.Context, purpose string) (*s3.Client, error) {
 	cfg, err := config.LoadDefaultConfig(ctx)

@@ -18,7 +18,7 @@ import (
 // maxObjectBytes is the greatest size of an object: 16 MiB.
 const maxObjectBytes = 16 << 20
 
-// maxKey is the longest key that S3 allows, in bytes.
+// maxObjectKey is the longest key that S3 allows, in bytes.
 const maxObjectKey = 1024
 
 // objectPlace names an object.

@@ -30,14 +30,9 @@ const cookiePrefix = "ratelimit_console_"
 // maxLogin bounds the body of a login, in bytes.
 const maxLogin = 1 << 10
 
-// consoleDoer sends requests with the credential of the command.
-type consoleDoer interface {
-	Do(req *http.Request) (*http.Response, error)
-}
-
 // consoleProxyConfig configures a [consoleProxy]. All fields are required.
 type consoleProxyConfig struct {
-	Service consoleDoer
+	Service api.Doer         // sends requests with the credential of the command
 	Base    *url.URL         // of the admin listener of the service
 	Address string           // host:port that the proxy answers on
 	Now     func() time.Time // the time of day
@@ -80,14 +75,14 @@ func newConsoleProxy(cfg consoleProxyConfig) *consoleProxy {
 // to no server.
 func (p *consoleProxy) Link() string { return "http://" + p.address + "/#login=" + p.session.token }
 
-// serviceTransport is a consoleDoer as a round tripper.
-type serviceTransport struct{ service consoleDoer }
+// serviceTransport is an api.Doer as a round tripper.
+type serviceTransport struct{ service api.Doer }
 
 // RoundTrip implements http.RoundTripper.
 func (t serviceTransport) RoundTrip(r *http.Request) (*http.Response, error) { return t.service.Do(r) }
 
-// rewriteForService makes a request of the browser one of the command. The service gets neither the cookies of the browser nor
-// its headers about pages.
+// rewriteForService makes a request of the browser one of the command. The service gets neither the cookies of the
+// browser nor its headers about pages.
 func rewriteForService(r *httputil.ProxyRequest, base *url.URL) {
 	r.SetURL(base)
 	r.Out.RequestURI = "" // clients must not set it
@@ -147,8 +142,8 @@ func isForeign(r *http.Request) bool {
 	return site != "" && site != "same-origin" && site != "none"
 }
 
-// isConsolePage reports whether a request is for the page or one of its files, which have no secret. A path that a server
-// could read as another one is none of these.
+// isConsolePage reports whether a request is for the page or one of its files, which have no secret. A path that a
+// server could read as another one is none of these.
 func isConsolePage(r *http.Request) bool {
 	if r.Method != http.MethodGet && r.Method != http.MethodHead {
 		return false

@@ -34,7 +34,7 @@ func (w *BudgetWatch) goRound(ctx context.Context) {
 	w.miss() // whatever was before this process
 	for {
 		w.makeRound(ctx)
-		if !waitFor(ctx, claimEvery) {
+		if (awsdb.Goroutines{}).Sleep(ctx, claimEvery) != nil {
 			return
 		}
 	}
@@ -134,8 +134,8 @@ func (w *BudgetWatch) comparePages(ctx context.Context, q *dynamodb.QueryInput) 
 		if len(q.ExclusiveStartKey) == 0 {
 			return nil
 		}
-		if !waitFor(ctx, (roundShare-1)*time.Since(began)) {
-			return ctx.Err()
+		if err := (awsdb.Goroutines{}).Sleep(ctx, (roundShare-1)*time.Since(began)); err != nil {
+			return err
 		}
 	}
 }

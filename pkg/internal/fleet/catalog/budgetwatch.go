@@ -110,7 +110,7 @@ func (w *BudgetWatch) Run(ctx context.Context, pause time.Duration, budgets func
 	w.running.Store(true)
 	var rounds sync.WaitGroup
 	rounds.Go(func() { w.goRound(ctx) })
-	for next := pause; waitFor(ctx, next); {
+	for next := pause; (awsdb.Goroutines{}).Sleep(ctx, next) == nil; {
 		began := time.Now()
 		w.compareChanged(ctx)
 		next = max(pause, (comparisonShare-1)*time.Since(began))
@@ -124,18 +124,6 @@ func (w *BudgetWatch) Finish(ctx context.Context) {
 	if w.running.Load() {
 		w.compareChanged(ctx)
 		w.running.Store(false)
-	}
-}
-
-// waitFor waits for a time, and reports false when ctx is done before.
-func waitFor(ctx context.Context, d time.Duration) bool {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return true
-	case <-ctx.Done():
-		return false
 	}
 }
 
