@@ -8,130 +8,144 @@ import (
 	"github.com/ratelimit/ratelimit/pkg/limiter"
 )
 
-// table counts the events of one step. The zero value has none.
+// chains is how many chains of counts a table has, a power of two.
+const chains = 2 * shardKeys
+
+// table counts the events of one step. The zero value has none. What an event of a known key touches lies close
+// together, as most of it is not in the processor's cache.
 type table struct {
-	byHash map[uint64]*counted
-	heap   []*counted // those in use, the one with the fewest events first
-	spare  []*counted // those of earlier steps, whose memory is used again
+	first  [chains]uint8 // the first count of a chain
+	counts []count       // chained by hash
+	names  []names       // of the counts
+
+	least int64 // no counts have fewer events
+	hand  int   // no counts before it have so few
 }
 
-// counted is a key and its counts.
-type counted struct {
+// count has the counts of a key.
+type count struct {
 	hash   uint64
-	at     int   // in the heap
 	events int64 // at most that many
 	before int64 // of them are those of the keys whose place it took
 	amount int64
-
-	namespace, entity, resource, limit []byte // their memory is used again
+	next   uint8 // in its chain: 1 + an index, 0 for none
 }
+
+// names are those of a key. Their memory is used again.
+type names struct{ namespace, entity, resource, limit []byte }
 
 func (t *table) add(hash uint64, k TopKey, amount int64) {
-	e := t.byHash[hash]
-	switch {
-	case e != nil:
-	case len(t.heap) < shardKeys:
-		e = t.grow()
-		e.become(hash, k)
-		t.byHash[hash] = e
-	default:
-		e = t.heap[0]
-		delete(t.byHash, e.hash)
-		e.before, e.amount = e.events, 0
-		e.become(hash, k)
-		t.byHash[hash] = e
+	c := t.count(hash)
+	if c == nil {
+		c = t.begin(hash, k)
 	}
-	e.events++
-	e.amount = plus(e.amount, max(amount, 0))
-	t.down(e)
+	c.events++
+	c.amount = plus(c.amount, max(amount, 0))
 }
 
-// grow returns an entry without events, which is in the heap.
-func (t *table) grow() *counted {
-	if t.byHash == nil {
-		t.byHash = make(map[uint64]*counted, shardKeys)
+// count returns the counts of a key, nil without any.
+func (t *table) count(hash uint64) *count {
+	for i := t.first[chainOf(hash)]; i != 0; {
+		c := &t.counts[i-1]
+		if c.hash == hash {
+			return c
+		}
+		i = c.next
 	}
-	var e *counted
-	if n := len(t.spare); n > 0 {
-		e, t.spare = t.spare[n-1], t.spare[:n-1]
+	return nil
+}
+
+func chainOf(hash uint64) uint64 { return hash / shards % chains }
+
+// begin returns counts for another key. When there is no room they are those of the key with the fewest events.
+func (t *table) begin(hash uint64, k TopKey) *count {
+	i, before := len(t.counts), int64(0)
+	if i < shardKeys {
+		t.counts, t.names = append(t.counts, count{}), grown(t.names)
 	} else {
-		e = new(counted)
+		i = t.fewest()
+		before = t.counts[i].events
+		*t.link(i) = t.counts[i].next
 	}
-	e.events, e.before, e.amount, e.at = 0, 0, 0, len(t.heap)
-	t.heap = append(t.heap, e)
-	t.up(e)
-	return e
+	first := &t.first[chainOf(hash)]
+	t.counts[i] = count{hash: hash, events: before, before: before, next: *first}
+	*first = uint8(i + 1) // #nosec G115 -- at most shardKeys
+	t.names[i].become(k)
+	return &t.counts[i]
+}
+
+// grown appends names, with the memory of earlier ones.
+func grown(all []names) []names {
+	if len(all) < cap(all) {
+		return all[:len(all)+1]
+	}
+	return append(all, names{})
+}
+
+// fewest returns the index of counts that have the fewest events. No counts have fewer than t.least. The search goes
+// on where the last one ended, as events only rise.
+func (t *table) fewest() int {
+	for ; t.hand < len(t.counts); t.hand++ {
+		if t.counts[t.hand].events == t.least {
+			return t.hand
+		}
+	}
+	t.hand = 0
+	for i := range t.counts {
+		if t.counts[i].events < t.counts[t.hand].events {
+			t.hand = i
+		}
+	}
+	t.least = t.counts[t.hand].events
+	return t.hand
+}
+
+// link returns the place that has the number of a count in its chain.
+func (t *table) link(i int) *uint8 {
+	at := &t.first[chainOf(t.counts[i].hash)]
+	for int(*at) != i+1 {
+		at = &t.counts[*at-1].next
+	}
+	return at
 }
 
 // become copies the names of a key.
-func (e *counted) become(hash uint64, k TopKey) {
-	e.hash = hash
-	e.namespace = append(e.namespace[:0], limiter.ShortName(k.Namespace)...)
-	e.entity = append(e.entity[:0], limiter.ShortName(k.Entity)...)
-	e.resource = append(e.resource[:0], limiter.ShortName(k.Resource)...)
-	e.limit = append(e.limit[:0], limiter.ShortName(k.Limit)...)
-}
-
-// up moves an entry towards the first while it has fewer events than those before it.
-func (t *table) up(e *counted) {
-	for e.at > 0 {
-		parent := t.heap[(e.at-1)/2]
-		if parent.events <= e.events {
-			return
-		}
-		t.swap(e, parent)
-	}
-}
-
-// down moves an entry away from the first while it has more events than those behind it.
-func (t *table) down(e *counted) {
-	for {
-		least := e
-		for child := 2*e.at + 1; child <= 2*e.at+2 && child < len(t.heap); child++ {
-			if t.heap[child].events < least.events {
-				least = t.heap[child]
-			}
-		}
-		if least == e {
-			return
-		}
-		t.swap(e, least)
-	}
-}
-
-func (t *table) swap(a, b *counted) {
-	a.at, b.at = b.at, a.at
-	t.heap[a.at], t.heap[b.at] = a, b
+func (n *names) become(k TopKey) {
+	n.namespace = append(n.namespace[:0], limiter.ShortName(k.Namespace)...)
+	n.entity = append(n.entity[:0], limiter.ShortName(k.Entity)...)
+	n.resource = append(n.resource[:0], limiter.ShortName(k.Resource)...)
+	n.limit = append(n.limit[:0], limiter.ShortName(k.Limit)...)
 }
 
 // clear forgets every key, and keeps their memory.
 func (t *table) clear() {
-	clear(t.byHash)
-	t.spare = append(t.spare, t.heap...)
-	t.heap = t.heap[:0]
+	clear(t.first[:])
+	t.counts, t.names = t.counts[:0], t.names[:0]
+	t.least, t.hand = 0, 0
 }
 
 // sum is the sum of a key's counts over several steps.
 type sum struct {
-	of             *counted
+	of             *names
 	events, amount int64
 }
 
 // read adds the counts of picked keys, as scaled, to sums by hash.
 func (t *table) read(sums map[uint64]sum, f *TopFilter, scaled func(int64) int64) {
-	for _, e := range t.heap {
-		events := scaled(e.events - e.before)
-		if events == 0 || !picks(f, e.namespace, e.entity, e.resource, e.limit) {
+	for i, c := range t.counts {
+		n := &t.names[i]
+		events := scaled(c.events - c.before)
+		if events == 0 || !picks(f, n.namespace, n.entity, n.resource, n.limit) {
 			continue
 		}
-		s := sums[e.hash]
-		sums[e.hash] = sum{e, s.events + events, plus(s.amount, scaled(e.amount))}
+		s := sums[c.hash]
+		sums[c.hash] = sum{n, s.events + events, plus(s.amount, scaled(c.amount))}
 	}
 }
 
 // key returns the names, which are not used again.
-func (e *counted) key() TopKey {
-	return TopKey{string(e.namespace), string(e.entity), string(e.resource), string(e.limit)}
+func (n *names) key() TopKey {
+	return TopKey{string(n.namespace), string(n.entity), string(n.resource), string(n.limit)}
 }
 
 // compareSums orders the most events first, and equal ones by their names.
