@@ -2,6 +2,25 @@
 // reload, drain, metrics, and alerts of budgets. [NewCommand] makes the command serve, and [New] a
 // [Service] without listeners.
 //
+// # Files
+//
+// A file uses only files of the lines above it, and of its own line:
+//
+//	memlimit, memory, resident                                                      the limit of memory, and its use
+//	statsmetrics, metrics, durablemetrics, reservation, tablemetrics, outage        metrics of the parts
+//	signer, tlspair, tls                                                            certificates
+//	guards, reflection, grpclistener, httplistener                                  listeners
+//	metricslistener, debuglistener                                                  listeners for metrics and profiles
+//	adminsocket_path, adminsocket, adminsocket_rundir                               socket of administration
+//	alert_body, alert_sampled, alert_webhook, alerts, budgets                       alerts of budgets
+//	tracing_variables, tracing_environment, tracing_export, tracing_store, tracing  spans
+//	datawatch, valkey, store                                                        the store that the configuration names
+//	xdsrules, xdsclient                                                             client of a control plane
+//	undefinedlimits, activity, statusfleet, mirror                                  what a replica shows of itself; mirrored calls
+//	service, replica, adminlistener, status, statsd, apply, watch, controlplane     the service, its reload, its rules
+//	sample, greeting, demotraffic, adminopen                                        the first steps of a new user
+//	run, build, serve, limitador                                                    start and end; the commands
+//
 // # Rules of a control plane
 //
 // A control plane such as Envoy Gateway may hand out the rules, over ADS. The files that begin with xds are the
@@ -13,7 +32,7 @@
 // variables OTEL_* of the environment say.
 //
 // It is off unless OTEL_TRACES_EXPORTER is otlp, or the environment has an endpoint of OTLP;
-// then a service has no part of it. It speaks OTLP over gRPC. A span of a call is a child of
+// then a service has no part of it. It speaks OTLP over gRPC or HTTP. A span of a call is a child of
 // that of the gateway, and has the domain and the answer. The calls of a store that is a
 // table are its children.
 //

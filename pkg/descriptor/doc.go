@@ -5,6 +5,19 @@
 // [Rules.Plan] makes one limiter.Request of a whole call. The package does not depend on a
 // protocol: descriptors are plain values, and may have any bytes.
 //
+// # Files
+//
+// A file uses only files of the lines above it, and of its own line:
+//
+//	descriptor, view, override, body, spec                      descriptors of a call; rules as they are written
+//	expression, pattern, prefix, template, resources            parts of a rule
+//	rules, index, buckets, plan, asked, calllimits, tree        compiled rules; the plan of a call
+//	compiler, compile_take, resourcenames, variants, ownlimits  the compilation of a rule
+//	compile, compile_calllimits, compile_tree                   the compilation of all
+//	match, search                                               the rule of a descriptor
+//	planner, tree_plan, calllimits_plan                         what a call takes
+//	example, mismatch, nearest, explain, warnings               why a rule is found, and why another one is not
+//
 // # Matching
 //
 // A rule names the keys that a descriptor must have, in any order: all of them, and no others

@@ -28,7 +28,7 @@
 //
 // One item takes about a thousand writes a second, in any table. A bucket that comes near that is
 // split into shards, up to 32, each with its exact part of every limit. After a quiet time they are
-// merged (shard.go of package schema). A process asks one shard first. When that has too little it
+// merged (steps: shard.go of package schema; when: tend.go of package engine). A process asks one shard first. When that has too little it
 // takes a part from each that has some, so that no request is too large for a shard. Requests that
 // meet there may each hold tokens that the other needs. Both can be denied then, where one bucket
 // would have admitted one.
@@ -39,7 +39,7 @@
 // is none, by one PutItem of one write unit:
 //
 //	{ns}/SETTLED#{id}   #MARK    owner: of the settlement that won
-//	                             ttl: its expiry and 3 hours, see markMargin
+//	                             ttl: its expiry and 3 hours, see markMargin of package schema
 //	_/SECRET#{name}     #SECRET  secret, binary; created_at
 //
 // Marks are in no index, not even that of the namespace: an index would double their
@@ -96,11 +96,15 @@
 //	lvl                 level of the shard: the item has one part in lvl
 //	be, pe{shard}       epochs at which the item was made, and the shards that were split from it
 //	mv, rt              present while the other half of a split is not made; on a retired shard
+//	shard_count         on the first shard: a hint how many there are
+//	wt                  the turn that a replica asked for, before an exact write
+//	fz, fu              limits that the item does not hold start empty until fz; the greatest use of those forgotten
 //	wcu                 write units used, by which shards are split and merged
 //	ttl                 Unix s; not before every limit must be without use; none = after the year 9999, or one of several shards
 //	b_{limit}_v         use in virtual time: 1/(1000 rp) millitokens; the balance is the lead of the refill over it
 //	b_{limit}_cp, _ra, _rp, _fl   capacity, refill, period, debt floor of the whole bucket; no _fl = 10 capacities
 //	b_{limit}_cu        use from a greater capacity that the balance carries; absent = none
+//	b_{limit}_mv, _mc   tokens and carried use on the way to the other half of a split
 //	b_{limit}_tc        net tokens consumed, for usage
 //	b_{limit}_un        1: the limit is unlimited, and has no balance
 //	b_{limit}_dz        1: the limit is dormant

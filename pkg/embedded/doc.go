@@ -55,7 +55,7 @@
 //	record_limits, record_budgets, record, record_event    entities, limits and audit events, as bytes
 //	changes, errors, page, window, consumption             used by all parts
 //	contents, block, bucket, account, lower, bucketrecord  one bucket: its limits and balances; its block
-//	overflow, config, table, shared, open, load            all buckets in memory, overflow buckets
+//	overflow, config, table, shared, openbucket, load      all buckets in memory, overflow buckets
 //	recordset, edit, editrecord, budgetset                 entities and limits, and changes of them
 //	usagerow, moved, batch, disk, commit, finish           the writer of the file, and its rows of usage
 //	take, decide                                           decisions: Take
@@ -64,7 +64,7 @@
 //	usagelist, budgets, auditlog                           usage, budgets and audit
 //	balances, adjust                                       balances, listed and adjusted
 //	sweep, purge, compact, restore                         deletion, replacement and compaction
-//	store, recover, backup, stats                          the store
+//	store, open, backup, stats                             the store
 //
 // # Records
 //

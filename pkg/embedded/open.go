@@ -1,78 +1,73 @@
 package embedded
 
-import "github.com/ratelimit/ratelimit/pkg/limiter"
+import (
+	"errors"
+	"fmt"
+	"log/slog"
+	"time"
 
-// open returns the bucket of op, with op's limits if they are newer, and creates it if needed. It
-// returns nil when there is no room. The shard must be locked.
-func (t *table) open(sh *shard, hash uint64, now int64, op *limiter.Op) (b *bucket, created bool, err error) {
-	if sh.buckets == nil {
-		return nil, false, limiter.ErrClosed
+	"github.com/ratelimit/ratelimit/pkg/embedded/datafile"
+	"github.com/ratelimit/ratelimit/pkg/limiter"
+)
+
+// Open returns a store that keeps its contents in a directory, which it creates if needed. After a
+// crash each bucket has the tokens that it surely has, and a log line gives the loss. Errors are
+// those of the directory and its file, see package datafile. They wrap limiter.ErrInvalid where an
+// operator must act.
+func Open(dir string, cfg Config) (*Store, error) {
+	cfg = cfg.withDefaults()
+	file, err := datafile.Open(dir, datafile.Options{Logger: cfg.Logger, New: cfg.NewFile})
+	if err != nil {
+		return nil, err
 	}
-	first := sh.buckets[hash]
-	for b = first; b != nil; b = b.next {
-		if b.is(&op.Bucket) {
-			if t.durable && b.block == nil {
-				b.block = storedBlock(b.limits, now)
-			}
-			if b.limits != op.Limits || b.generation < op.Generation {
-				b.applyLimits(op.Limits, op.Generation, now)
-			}
-			return b, false, nil
-		}
+	s := assemble(cfg, file)
+	if err := s.load(); err != nil {
+		return nil, errors.Join(err, file.Close())
 	}
-	if n := t.buckets.Add(1); n > t.cfg.MaxBuckets {
-		t.buckets.Add(-1)
-		return nil, false, nil
+	go s.disk.run()
+	s.start()
+	r := s.recovery
+	if r.Behind >= behindLog {
+		cfg.Logger.Warn("the clock is behind the data file: the downtime is not refilled", slog.Duration("by", r.Behind))
 	}
-	b = t.newBucket(op, now)
-	if t.overflow.held.Load() > 0 {
-		t.inherit(b, op, now)
+	if r.Crashed {
+		cfg.Logger.Warn("unclean shutdown: tokens in open blocks are forfeited",
+			slog.Int("buckets", r.Buckets), slog.Int("blocks", r.Blocks), slog.Int64("tokens_at_most", r.Lost/limiter.Milli))
 	}
-	b.next = first
-	sh.buckets[hash] = b
-	return b, true, nil
+	return s, nil
 }
 
-// openAll locks the shards of the buckets of ops, and opens the buckets. It appends the indices of
-// the locked shards, also on an error.
-func (t *table) openAll(indices []uint16, held []opened, ops []limiter.Op, now int64) ([]uint16, error) {
-	indices = shardsOf(indices, held)
-	t.lock(indices)
-	missing := false
-	for i := range ops {
-		h := &held[i]
-		var err error
-		h.shard = &t.shards[h.hash%shardCount]
-		h.bucket, h.created, err = t.open(h.shard, h.hash, now, &ops[i])
-		if err != nil {
-			return indices, err
-		}
-		missing = missing || h.bucket == nil
+// behindLog is the least time by which a clock that is behind is worth a log line: clocks are
+// corrected by less.
+const behindLog = time.Minute
+
+// Present returns datafile.ErrGone when the data file is no longer at its path. Decisions are still
+// exact then, but all data is lost when the process ends. It returns nil without a file.
+func (s *Store) Present() error {
+	if s.disk == nil {
+		return nil
 	}
-	if !missing {
-		return indices, nil
-	}
-	t.lock([]uint16{overflowShard})
-	indices = append(indices, overflowShard)
-	for i := range ops {
-		if held[i].bucket != nil {
-			continue
-		}
-		h, err := t.openShared(now, &ops[i], held[:i])
-		held[i] = h
-		if err != nil {
-			return indices, err
-		}
-	}
-	return indices, nil
+	return s.disk.file.Present()
 }
 
-// dropUnused removes the buckets that this decision created and left full, unless the file must
-// have them.
-func (t *table) dropUnused(held []opened, now int64) {
-	for _, h := range held {
-		if h.created && h.bucket.unused(now) {
-			t.drop(h.shard, h.hash, h.bucket)
-		}
+// Recovery returns the result of opening the store.
+func (s *Store) Recovery() Recovery { return s.recovery }
+
+// load reads the file, and records that the store is running.
+func (s *Store) load() error {
+	file := s.disk.file
+	now := s.cfg.Now().UnixMilli()
+	err := file.View(func(tx *datafile.Tx) error {
+		found, err := s.table.load(tx, now)
+		s.recovery = found
+		s.recovery.Crashed = tx.Get(datafile.Meta, []byte(metaRunning)) != nil
+		return errors.Join(err, s.catalog.load(tx), s.marks.load(tx), s.secrets.load(tx))
+	})
+	if err == nil {
+		err = file.Update(func(tx *datafile.Tx) error { return tx.Put(datafile.Meta, []byte(metaRunning), []byte{1}) })
 	}
+	if err != nil {
+		return fmt.Errorf("opening the embedded store: %w", err)
+	}
+	return nil
 }

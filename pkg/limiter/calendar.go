@@ -19,7 +19,7 @@ type Calendar struct {
 	// shorter month. 0 = Monday, or the first of a month. Hours and days have none.
 	Anchor int
 	// MaxTime is the longest time of a request in flight: MinInFlight to MaxInFlight, whole seconds.
-	// 0 of a quota. Windows have four quarters of it, and follow one another from 1970 on.
+	// 0 of a quota. A window is four times as long, and windows follow one another from 1970 on.
 	MaxTime time.Duration
 }
 

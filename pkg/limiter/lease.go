@@ -11,7 +11,8 @@ import (
 
 // Lease is the tokens of an admitted request, for work whose cost is known only when it is done.
 // Adjust it to the true cost, or roll it back when the work failed. It needs no close; tokens that
-// are not refunded stay taken. It is safe for concurrent use.
+// are not refunded stay taken. It is a caller's, and no part of the leases of a fleet. It is safe for
+// concurrent use.
 type Lease struct {
 	limiter  *Limiter
 	consumed map[string]bool // limits that the request consumed, also unlimited ones

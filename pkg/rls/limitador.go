@@ -216,8 +216,9 @@ func (a *LimitadorAPI) look(ctx context.Context, snapshot *limiter.Snapshot, rul
 		if s.Available >= s.Limit.Capacity*limiter.Milli {
 			continue
 		}
-		seconds := int64((max(s.Reset, time.Second)-1)/time.Second) + 1 // rounded up
-		found = append(found, limitadorCounter{Limit: limitadorLimitOf(rule), Variables: variables, Remaining: max(0, s.Available/limiter.Milli), Expires: seconds})
+		found = append(found, limitadorCounter{
+			Limit: limitadorLimitOf(rule), Variables: variables, Remaining: wholeTokens(s.Available), Expires: max(1, ceilSeconds(s.Reset)),
+		})
 	}
 	return found, nil
 }

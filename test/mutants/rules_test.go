@@ -78,7 +78,7 @@ func laneRules() []mutant {
 			without: "l.closer.again(&m.batch, true)",
 		},
 		{
-			name: "a write that was refused is watched for copies", file: "saw.go", tested: "engine", found: "TestACopyThatIsAppliedAfterARefusal",
+			name: "a write that was refused is watched for copies", file: "image.go", tested: "engine", found: "TestACopyThatIsAppliedAfterARefusal",
 		},
 		{
 			name: "a call that leaves gets back what its write takes", file: "request.go", tested: "engine", found: "TestCallersWhoLeave",

@@ -42,23 +42,23 @@ func shareRules() []mutant {
 		},
 	}), in("lane", []mutant{
 		{
-			name: "a denial tells what is left", file: "share.go", found: "TestADenialTellsWhatIsLeft",
+			name: "a denial tells what is left", file: "shortage.go", found: "TestADenialTellsWhatIsLeft",
 			without: "sp.Left.Tokens = 0",
 		},
 		{
-			name: "a denied request is told of less than it asks for", file: "share.go", found: "TestADenialTellsWhatIsLeft",
+			name: "a denied request is told of less than it asks for", file: "shortage.go", found: "TestADenialTellsWhatIsLeft",
 			rule: "a denial tells what is left", without: "sp.Left.Tokens = min(sp.Left.Tokens, left)",
 		},
 		{
-			name: "a request that does not fit asks for nothing", file: "share.go", found: "TestAskingForMoreThanThereIs",
+			name: "a request that does not fit asks for nothing", file: "shortage.go", found: "TestAskingForMoreThanThereIs",
 			without: "if p := &s.limits[i]; p.asked < 0 {",
 		},
 		{
-			name: "a request beyond what is there is denied at once", file: "share.go", found: "TestAShareIsTheLanesPart",
+			name: "a request beyond what is there is denied at once", file: "shortage.go", found: "TestAShareIsTheLanesPart",
 			without: "limit, beyond = p.limit, beyond || dry",
 		},
 		{
-			name: "the first request has enough", file: "share.go", found: "TestTheFirstRequestHasEnough",
+			name: "the first request has enough", file: "shortage.go", found: "TestTheFirstRequestHasEnough",
 			without: "if p.taken+n > p.most {",
 		},
 		{
@@ -86,7 +86,7 @@ func shareRules() []mutant {
 			without: "case !denied || g.share.Alone() && !g.sure():",
 		},
 		{
-			name: "the refill of a round trip belongs to the others", file: "share.go", found: "TestShareLeavesMargin",
+			name: "the refill of a round trip belongs to the others", file: "shortage.go", found: "TestShareLeavesMargin",
 			without: "p.most = max(there-(replicas-1)*flying, 0) / replicas",
 		},
 	}), in("lane", []mutant{

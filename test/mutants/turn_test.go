@@ -77,7 +77,7 @@ func turnRules() []mutant {
 				without: "if image == nil || len(l.out) > 1 {",
 			},
 			{
-				name: "a wait for returns ends with the last one", file: "saw.go", found: "TestWritesComeAfterReturnsOfOthers",
+				name: "a wait for returns ends with the last one", file: "image.go", found: "TestWritesComeAfterReturnsOfOthers",
 				without: "l.turns.yield = later(l.turns.yield, now)",
 			},
 			{

@@ -1,5 +1,5 @@
-// Package awsdb is the way of pkg/dynamo to DynamoDB: the client and its decorators, the
-// meaning of errors, the clock, and the seam to the runtime.
+// Package awsdb is the way to the items of a table: DynamoDB's client and its decorators, the
+// meaning of errors; for all servers the clock, the circuit breaker, and the seam to the runtime.
 //
 //   - [Client] is the part of DynamoDB's API that the store uses. [NewClient] makes one
 //     that never retries, and that refuses replies which are not DynamoDB's.

@@ -117,7 +117,7 @@ func New(cfg Config) (*Engine, error) {
 }
 
 // NewIdle returns an engine that forgets no idle lane and tends no shard by itself, for a
-// simulation that calls [Engine.Sweep] and [Engine.Tend].
+// simulation that calls [Engine.Tend].
 func NewIdle(cfg Config) (*Engine, error) {
 	cfg, err := cfg.withDefaults()
 	if err != nil {

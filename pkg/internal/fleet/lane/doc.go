@@ -41,7 +41,7 @@
 //
 // A lane without a write under way sends at once, and requests that arrive meanwhile are
 // joined into the next write. While a write is under way another one leaves each pace: 4
-// ms, or 1.06 ms for each replica of the item where that is longer. Writes of takes,
+// ms, half a round trip, or 1.06 ms for each replica of the item, the longest of them. Writes of takes,
 // charges and refunds commute, so that none waits for another. A write that was refused
 // brings the state that refused it, and its requests are planned anew at once. When tokens
 // are short a lane puts no more than its own part of them into one write.
@@ -101,7 +101,7 @@
 //
 // A file uses only files of the lines above it, and of its own line:
 //
-//	pacing_load, pacing_pace, pacing_peers, share, usage_ledger      arithmetic, which needs no lane
+//	pacing_load, pacing_pace, pacing_peers, shortage, usage_ledger   arithmetic, which needs no lane
 //	site, set, tally, request_state, request                         requests
 //	predecessors, config, identity, errors, health, crowding, host   the process, and turns to send
 //	message, batch, channel, view, tasks                             messages under way, the last state
@@ -110,7 +110,7 @@
 //	usage, ends, strays                                              the end of a request, and of its usage
 //	launch, exchange, read, write, turn, maintain                    messages; splits and merges
 //	lease_keep, lease_listing, lease_look, lease_write, lease_serve  the lease
-//	lift, lane, arrival, group, saw, depart, step                    a lane
+//	planner, lane, arrival, group, image, depart, step               a lane
 //	table, lanes, runner, locks                                      all lanes, their goroutines and timers
 //	lease_calls, deadline, leave, outdate, handover, close           calls
 //

@@ -1,5 +1,5 @@
-// Package schema is the layout of the DynamoDB table: the keys and the attributes of every
-// record, and their codecs. It is pure: no function of it calls DynamoDB, reads a clock or
+// Package schema is the layout of a fleet's table, on DynamoDB and on Valkey: the keys and the
+// attributes of every record, and their codecs. It is pure: no function of it calls DynamoDB, reads a clock or
 // holds a lock.
 //
 //   - [Key] is the primary key of an item. One function for each kind of record makes it;
@@ -12,5 +12,5 @@
 //   - Query{Pattern} makes a query of the table or of an index.
 //
 // Attribute names of one to three letters keep items within one write unit. Each has a
-// constant, and the package comment of pkg/dynamo lists them.
+// constant. The package comment of pkg/dynamo lists them all.
 package schema

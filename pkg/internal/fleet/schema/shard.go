@@ -31,11 +31,11 @@ const MaxShards = 32
 // Shard says which part of its bucket an item is.
 type Shard struct {
 	Index   int
-	Level   int // of how many equal parts it is one: 1, 2, 4, ... maxShards
+	Level   int // of how many equal parts it is one: 1, 2, 4, ... MaxShards
 	Epoch   int64
 	Birth   int64 // its epoch when it was made; 0 for the first shard
 	Moving  bool  // the other half of a split may not be made yet
-	Retired bool  // retired
+	Retired bool  // merged into its heir, it gives no tokens
 	Births  [maxSplits]int64
 	Units   int64 // write units that the item has used, since it was made
 }

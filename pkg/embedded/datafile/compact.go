@@ -1,10 +1,8 @@
 package datafile
 
 import (
-	"bufio"
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"path/filepath"
 	"syscall"
@@ -19,23 +17,6 @@ const (
 	// page.
 	fillShare = 0.9
 )
-
-// WriteTo writes a whole file, as it is between two transactions, for Open and Restore. Changes
-// continue during the write.
-func (f *File) WriteTo(w io.Writer) (int64, error) {
-	_, tx, err := f.beginView()
-	if err != nil {
-		return 0, err
-	}
-	defer rollback(tx)
-	// The pages are read from the file, not from memory: nothing can fault here.
-	out := bufio.NewWriterSize(w, 1<<16)
-	n, err := tx.WriteTo(out)
-	if err = errors.Join(err, out.Flush()); err != nil {
-		return n, fmt.Errorf("copy of %s: %w", f.path(), err)
-	}
-	return n, nil
-}
 
 // Compact rewrites the file without its free space, and replaces the old one. Changes wait during
 // the rewrite, reads do not. It returns when the reads that began before it have ended. For a

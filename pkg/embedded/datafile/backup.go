@@ -1,6 +1,7 @@
 package datafile
 
 import (
+	"bufio"
 	"errors"
 	"fmt"
 	"io"
@@ -11,46 +12,21 @@ import (
 	"time"
 )
 
-// Summary is the result of Verify.
-type Summary struct {
-	Bytes   int64
-	Records map[Table]uint64 // by table, all tables
-}
-
-// Verify reads the whole file at path, which may be a backup, and makes the same checks as Open. It
-// changes nothing.
-//
-// Errors: ErrCorrupt; ErrVersion; *InUseError when a process may be changing the file: then make a
-// backup, and verify that.
-func Verify(path string) (Summary, error) {
-	file, err := lock(filepath.Dir(path), filepath.Base(path), os.O_RDONLY, syscall.LOCK_SH)
+// WriteTo writes a whole file, as it is between two transactions, for Open and Restore. Changes
+// continue during the write.
+func (f *File) WriteTo(w io.Writer) (int64, error) {
+	_, tx, err := f.beginView()
 	if err != nil {
-		return Summary{}, err
+		return 0, err
 	}
-	s, err := verify(file)
-	if errors.Is(err, ErrCorrupt) { // without the advice to restore a backup, since this may be one
-		return Summary{}, fmt.Errorf("%s %w", path, err)
+	defer rollback(tx)
+	// The pages are read from the file, not from memory: nothing can fault here.
+	out := bufio.NewWriterSize(w, 1<<16)
+	n, err := tx.WriteTo(out)
+	if err = errors.Join(err, out.Flush()); err != nil {
+		return n, fmt.Errorf("copy of %s: %w", f.path(), err)
 	}
-	if err != nil {
-		return Summary{}, describe(path, err)
-	}
-	return s, nil
-}
-
-// verify checks a file, and closes it.
-func verify(file *os.File) (Summary, error) {
-	h, s, err := openChecked(file, true)
-	if err != nil {
-		return Summary{}, err
-	}
-	if dir, name := filepath.Split(file.Name()); name == fileName {
-		err = s.notBefore(dir)
-	}
-	info, statErr := file.Stat()
-	if err = errors.Join(err, statErr, h.close()); err != nil {
-		return Summary{}, err
-	}
-	return Summary{Bytes: info.Size(), Records: s.records()}, nil
+	return n, nil
 }
 
 // Restore replaces a directory's file by the backup that from reads. The old file is renamed to
