@@ -93,10 +93,9 @@ func headerBytes(md metadata.MD) (n int) {
 type call struct {
 	context.Context //nolint:containedctx // it is one
 
-	conn     *conn
-	epoch    int64
-	begun    atomic.Bool
-	deciding bool // its message was received
+	conn  *conn
+	epoch int64
+	begun atomic.Bool
 }
 
 type callKey struct{}
@@ -135,32 +134,13 @@ func (c *call) begin() {
 
 // end notes that the handler has ended.
 func (c *call) end() {
-	c.decides(false)
 	c.conn.streams.live.Add(-1)
 	c.conn.guard.live.Add(-1)
 	c.conn.streams.notify()
 }
 
-// decides notes whether the call has its message.
-func (c *call) decides(now bool) {
-	if c.deciding == now {
-		return
-	}
-	c.deciding = now
-	n := int64(1)
-	if !now {
-		n = -1
-	}
-	c.conn.streams.deciding.Add(n)
-	c.conn.guard.deciding.Add(n)
-	if now {
-		c.conn.streams.notify()
-	}
-}
-
 // receive calls dec and watches it.
 func (c *call) receive(dec func(any) error, v any) error {
-	c.decides(false)
 	c.conn.streams.receiving.Add(1)
 	c.conn.guard.receiving.Add(1)
 	err := dec(v)
@@ -169,7 +149,7 @@ func (c *call) receive(dec func(any) error, v any) error {
 		size += int64(m.WireSize())
 	}
 	c.conn.finish(size, err == nil)
-	c.decides(err == nil)
+	c.conn.streams.notify()
 	return err
 }
 

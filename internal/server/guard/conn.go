@@ -101,11 +101,14 @@ func (c *conn) settle() { c.guard.pending.Add(-c.pending.Swap(0)) }
 
 // finish notes the end of waiting for a message. came says whether it came, with that many bytes.
 func (c *conn) finish(size int64, came bool) {
-	c.guard.pending.Add(-size)
-	left := c.pending.Add(-size)
 	c.guard.receiving.Add(-1)
-	if c.streams.receiving.Add(-1) == 0 || left < 0 {
+	if c.streams.receiving.Add(-1) == 0 {
 		c.settle()
+	} else {
+		c.guard.pending.Add(-size)
+		if c.pending.Add(-size) < 0 {
+			c.settle()
+		}
 	}
 	if came {
 		c.used.Store(c.guard.epoch.Load() + 1)

@@ -96,8 +96,8 @@ type Guard struct {
 	few     int64 // streams that a connection can always have
 
 	// The sums of the same fields of streams, including connections that were closed.
-	open, live, deciding, receiving atomic.Int64
-	queued                          [slots]atomic.Int64
+	open, live, receiving atomic.Int64
+	queued                [slots]atomic.Int64
 
 	pending  atomic.Int64
 	held     atomic.Int64 // streams that were held back
@@ -145,7 +145,7 @@ func (g *Guard) MaxStreams() int64 { return g.cfg.MaxStreams + int64(g.cfg.MaxCo
 func (g *Guard) Held() int64 { return g.held.Load() }
 
 // stuck is the sum of streams.stuck over all connections.
-func (g *Guard) stuck() int64 { return g.Streams() - g.deciding.Load() }
+func (g *Guard) stuck() int64 { return g.Streams() - deciding(&g.live, &g.receiving, &g.queued) }
 
 // Closed returns the number of connections closed for a reason.
 func (g *Guard) Closed(r Reason) int64 { return g.closed[r].Load() }

@@ -24,7 +24,6 @@ type streams struct {
 
 	open      atomic.Int64        // streams that have begun and not ended
 	live      atomic.Int64        // calls that the server accepted, until their handlers have ended
-	deciding  atomic.Int64        // calls with a complete message
 	receiving atomic.Int64        // calls whose handler awaits a message
 	queued    [slots]atomic.Int64 // calls whose handler has not begun, by epoch
 	held      atomic.Int64        // epoch since which a stream waits for its message, from 1; 0 = none
@@ -53,27 +52,26 @@ func (s *streams) read(f frame) {
 	}
 }
 
-// waits reports whether the headers of a stream begin a call, and whether its message is
-// incomplete.
-func (s *streams) waits(id uint32) (begins, half bool) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	known, ok := s.all[id]
-	return ok && !known.begun, !known.whole
-}
-
-// begin notes that the server has the headers of a stream.
-func (s *streams) begin(id uint32) {
+// begin reports whether the server may have the headers of a stream, and notes then that it has them. half says of a
+// refused stream that its message is incomplete. used says that the connection has had a call.
+func (s *streams) begin(id uint32, used bool) (half, ok bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	known, ok := s.all[id]
 	if !ok || known.begun {
-		return
+		return false, true
 	}
+	half = !known.whole
+	if !s.room(half, used) {
+		s.hold(half)
+		return half, false
+	}
+	s.held.Store(0)
 	known.begun = true
 	s.all[id] = known
 	s.open.Add(1)
 	s.guard.open.Add(1)
+	return half, true
 }
 
 // end notes the end of a stream.
@@ -110,7 +108,16 @@ func (s *streams) count() int64 { return max(s.open.Load(), s.live.Load()) }
 
 // stuck returns the number of streams without a decision: they await their message or their
 // handler, or the peer does not read their answers.
-func (s *streams) stuck() int64 { return s.count() - s.deciding.Load() }
+func (s *streams) stuck() int64 { return s.count() - deciding(&s.live, &s.receiving, &s.queued) }
+
+// deciding returns the number of calls that have a handler, which awaits no message.
+func deciding(live, receiving *atomic.Int64, queued *[slots]atomic.Int64) int64 {
+	n := live.Load() - receiving.Load()
+	for i := range queued {
+		n -= queued[i].Load()
+	}
+	return n
+}
 
 // overdue reports whether a stream waits for its peer since before an epoch.
 func (s *streams) overdue(before int64) bool {

@@ -87,17 +87,7 @@ func (w *wire) admit(f frame) (half, ok bool) {
 	case kindReset:
 		s.end(f.stream)
 	case kindHeaders:
-		begins, half := s.waits(f.stream)
-		if !begins {
-			break
-		}
-		used := w.conn.used.Load() > 0 || len(w.buf) == aheadBytes
-		if !s.room(half, used) {
-			s.hold(half)
-			return half, false
-		}
-		s.held.Store(0)
-		s.begin(f.stream)
+		return s.begin(f.stream, w.conn.used.Load() > 0 || len(w.buf) == aheadBytes)
 	}
 	return false, true
 }
