@@ -23,7 +23,7 @@ domains:
 		t.Helper()
 		args = append(args[:1:1], append([]string{"--server", r.adminURL(t)}, args[1:]...)...)
 		code, stdout, stderr := output(t, args...)
-		if code != command.ExitOK || !strings.Contains(strings.Join(strings.Fields(stdout), " "), want) {
+		if code != command.ExitOK || !strings.Contains(strings.Join(strings.Fields(stdout+stderr), " "), want) {
 			t.Fatalf("%v: exit code %d\n%s%s, want %s", args, code, stdout, stderr, want)
 		}
 	}
@@ -53,6 +53,8 @@ domains:
 	run("user/ada jobs slots 3 in flight 10m entity default (stored) take 1 0 false", "explain", "--live", "jobs", "user=ada")
 	call("reservation_id", id)
 	begin("ada", 1)
+	run("note: limit slots: requests that still run do not count any more, and the end of each frees the place of another one",
+		"reset", "bucket", "--entity", "user/ada", "--resource", "jobs")
 
 	run("slots.shadow: none -> 1 in flight 10m, system (stored)", "set", "limits", "--system", "--shadow", "slots=1 in flight 10m")
 	begin("eve", 2)

@@ -3,6 +3,7 @@ package cli
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -100,6 +101,7 @@ func (o *operator) adjust(cmd *cobra.Command, verb string, change api.BucketChan
 		return o.refusal(unfit(o.choices(err), change))
 	}
 	noteCut(cmd, verb, done)
+	noteEnds(cmd, done)
 	if done.InMemory && done.Result == api.Changed {
 		command.NoteMemory(cmd)
 	}
@@ -159,6 +161,19 @@ func noteCut(cmd *cobra.Command, verb string, done *api.Adjusted) {
 		if booked := max(b.Tokens, -b.Tokens); b.Cut > 0 {
 			of := func(n api.Tokens) string { return money.Amounts(b.Limit, n.String()) }
 			cmd.PrintErrf("note: limit %s: %s of %s %s booked, and %s cut: %s\n", b.Limit, of(booked), money.Counted(b.Limit, (booked+b.Cut).String()), verbs, of(b.Cut), bound)
+		}
+	}
+}
+
+// noteEnds warns of the limits in flight whose places were freed: requests that had them may still run.
+func noteEnds(cmd *cobra.Command, done *api.Adjusted) {
+	if done.After == nil {
+		return
+	}
+	for _, l := range done.After.Limits {
+		freed := slices.ContainsFunc(done.Booked, func(b api.Booking) bool { return b.Limit == l.Name && b.Tokens > 0 })
+		if freed && strings.Contains(l.Limit.Rate, " in flight ") {
+			cmd.PrintErrf("note: limit %s: requests that still run do not count any more, and the end of each frees the place of another one\n", l.Name)
 		}
 	}
 }

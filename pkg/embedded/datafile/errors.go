@@ -6,6 +6,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"syscall"
 )
@@ -106,10 +107,11 @@ func spaceless(err error) error {
 // caught converts a panic of bbolt, or a page of the mapped file that cannot be read, into
 // ErrCorrupt. It must be deferred itself.
 func caught(err *error) {
-	p := recover()
-	if fault, ok := p.(interface{ Addr() uintptr }); ok && fault.Addr() != 0 {
+	switch p := recover().(type) {
+	case nil:
+	case runtime.Error:
 		*err = damaged("a page cannot be read: it was cut off, or a page that leads to it was overwritten")
-	} else if p != nil {
+	default:
 		*err = damaged("%v", p)
 	}
 }

@@ -58,11 +58,7 @@ func (h *handle) close() error {
 // openDB opens a locked file with bbolt, which closes it in the end.
 func openDB(file *os.File, readOnly bool) (db *bbolt.DB, err error) {
 	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
-	defer func() {
-		if p := recover(); p != nil { // of the list of free pages
-			err = damaged("it was cut off or overwritten: %v", p)
-		}
-	}()
+	defer caught(&err) // of the list of free pages
 	o := &bbolt.Options{
 		PageSize:        pageSize,
 		FreelistType:    bbolt.FreelistMapType,
