@@ -132,34 +132,36 @@ func TestBackupFollowsLinks(t *testing.T) {
 	}
 }
 
-// A target that is no regular file is refused, and stays as it was.
+// A target that is no regular file, or the file of a data directory, is refused, and stays as it was.
 func TestBackupTargetsThatAreRefused(t *testing.T) {
 	data, dir := durably(t), t.TempDir()
 	at := func(name string) string { return filepath.Join(dir, name) }
 	for _, err := range []error{
 		syscall.Mkfifo(at("fifo"), 0o600), os.Mkdir(at("dir"), 0o700), os.Symlink("fifo", at("other")), os.Symlink("dir", at("link")),
+		os.Symlink(filepath.Join(data, "ratelimit.db"), at("live")),
 	} {
 		if err != nil {
 			t.Fatal(err)
 		}
 	}
+	const irregular, live = ", and no regular file; - is the standard output", "is the file of a data directory, which a service may have open: name another file"
 	for path, want := range map[string]string{
-		at("fifo"): "is a FIFO", at("dir"): "is a directory", at("other"): "is a FIFO", at("link"): "is a directory",
-		filepath.Join(data, "admin.sock"): "is a socket",
+		at("fifo"): "is a FIFO" + irregular, at("dir"): "is a directory" + irregular, at("other"): "is a FIFO" + irregular, at("link"): "is a directory" + irregular,
+		filepath.Join(data, "admin.sock"): "is a socket" + irregular, filepath.Join(data, "ratelimit.db"): live, at("live"): live,
 	} {
 		before, err := os.Lstat(path)
 		if err != nil {
 			t.Fatal(err)
 		}
 		code, stdout, stderr := output(t, "backup", "--data", data, "-o", path)
-		if code != command.ExitFailure || stdout != "" || !strings.Contains(stderr, want+", and no regular file; - is the standard output") {
+		if code != command.ExitFailure || stdout != "" || !strings.Contains(stderr, want) {
 			t.Errorf("%s: exit code %d, stderr lacks %q:\n%s", path, code, want, stderr)
 		}
 		if after, err := os.Lstat(path); err != nil || after.Mode() != before.Mode() || !os.SameFile(before, after) {
 			t.Errorf("%s is another now: %v, %v", path, after, err)
 		}
 	}
-	if got := names(t, dir); len(got) != 4 {
+	if got := names(t, dir); len(got) != 5 {
 		t.Errorf("there are %v, want the files of before", got)
 	}
 }

@@ -110,6 +110,9 @@ func (f *backupFlags) toFile(ctx context.Context, progress io.Writer) (path stri
 	if err != nil {
 		return name, s, command.Failed(fmt.Errorf("--output: %w", err))
 	}
+	if datafile.IsOwn(path) {
+		return name, s, command.Failed(fmt.Errorf("--output: %s is the file of a data directory, which a service may have open: name another file", name))
+	}
 	// In the same directory, so that it can be renamed; only this user can read it.
 	part, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+".*")
 	switch {

@@ -24,6 +24,13 @@ const markerText = "This directory has a data file, ratelimit.db. When that is m
 	"restore a backup, or remove this file to begin with an empty one, in which all buckets are full.\n" +
 	"The last commit, and a checksum: "
 
+// IsOwn reports whether a path is that of the data file in a directory that has one.
+func IsOwn(path string) bool {
+	dir, name := filepath.Split(path)
+	_, err := os.Lstat(filepath.Join(dir, markerName))
+	return name == fileName && err == nil
+}
+
 // openMarker opens the marker, and creates it if it is missing.
 func openMarker(dir string, commit uint64) (*os.File, error) {
 	path := filepath.Join(dir, markerName)
