@@ -115,7 +115,35 @@ func (c *call) decode(v any) error {
 	if dec.More() {
 		return invalid("the body has more than one value")
 	}
+	if name, twice := repeated(json.NewDecoder(bytes.NewReader(body))); twice {
+		return invalid("the body has the member %.100q twice in one object: keep one", name)
+	}
 	return nil
+}
+
+// repeated returns the name of a member that an object in the next value has twice. The value is valid.
+func repeated(dec *json.Decoder) (name string, twice bool) {
+	begin, _ := dec.Token()
+	kind, nested := begin.(json.Delim)
+	if !nested {
+		return "", false
+	}
+	members := make(map[string]bool)
+	for dec.More() {
+		if kind == '{' {
+			member, _ := dec.Token()
+			name, _ = member.(string)
+			if members[name] {
+				return name, true
+			}
+			members[name] = true
+		}
+		if name, twice := repeated(dec); twice {
+			return name, true
+		}
+	}
+	_, _ = dec.Token() // its end
+	return "", false
 }
 
 // inJSON returns the JSON type for values of a kind.

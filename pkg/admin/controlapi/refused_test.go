@@ -53,6 +53,8 @@ func TestRequestsThatAreRefused(t *testing.T) {
 		{"no JSON", "PUT", entities + "/e", "name: x", 400, api.Invalid, "body"},
 		{"half of a body", "PUT", entities + "/e", `{"name":"x"`, 400, api.Invalid, "unexpected EOF"},
 		{"two bodies", "PUT", entities + "/e", `{"name":"x"} {}`, 400, api.Invalid, "more than one value"},
+		{"a member twice", "PUT", entities + "/e", `{"name":"x","metadata":{"name":"z"},"name":"y"}`, 400, api.Invalid, `the member "name" twice`},
+		{"a member of a member twice", "PUT", limits + "/system", `{"limits":{"rpm":"5/minute","rpm":"7/minute"}}`, 400, api.Invalid, `the member "rpm" twice`},
 		{"an unknown member", "PUT", entities + "/e", `{"namee":"x"}`, 400, api.Invalid, `did you mean "name"?`},
 		{"another type", "PUT", entities + "/e", `{"cascade":"yes"}`, 400, api.Invalid, "cascade is of type string"},
 		{"a list for a body", "PUT", entities + "/e", `[]`, 400, api.Invalid, "the body: it is of type array; it must be an object"},
