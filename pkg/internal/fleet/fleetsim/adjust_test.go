@@ -336,7 +336,7 @@ func TestSetCountsTopUpUnderWay(t *testing.T) {
 	}{{tokens + more, false}, {tokens + more + 1000, true}} {
 		f := &fleet{eventLoop: &eventLoop{}}
 		l := &limitHistory{name: "a", admitted: newTally(0), all: newTally(0), lacks: &shortfall{}}
-		l.lacks.under(tokenbucket.Params{Capacity: 100_000, Amount: 1, Period: 60_000}, 0)
+		l.lacks.under(tokenbucket.Params{Capacity: 100_000, Amount: 1, Period: 60_000})
 		l.gives(more)
 		a := &adjusting{Adjustment: limiter.Adjustment{Kind: limiter.AdjustSet, Tokens: tokens}, limits: []*limitHistory{l}, landed: 1, to: map[string]level{"a": {100_000, tokens, 0}}}
 		a.sets()

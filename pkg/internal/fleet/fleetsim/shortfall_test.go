@@ -3,7 +3,10 @@ package fleetsim_test
 import (
 	"errors"
 	"slices"
+	"testing"
+	"time"
 
+	"github.com/ratelimit/ratelimit/pkg/internal/fleet/schema"
 	"github.com/ratelimit/ratelimit/pkg/limiter"
 	"github.com/ratelimit/ratelimit/pkg/tokenbucket"
 )
@@ -38,14 +41,25 @@ type delayed struct {
 // longestMessage is how long a message is under way at most.
 const longestMessage = 30 * second
 
-// under has the limit be another one, since a while ago.
-func (y *shortfall) under(p tokenbucket.Params, since int64) {
+// under has the limit be another one.
+func (y *shortfall) under(p tokenbucket.Params) {
 	if y.params.Period != 0 && y.params != p {
 		y.changes++
-		y.most += max(since, 0) / tallyTick * y.rate // it was not refilled since
 	}
-	y.params = p
-	y.rate = p.Amount * (60_000 / p.Period)
+	y.params, y.rate = p, inTick(p)
+}
+
+// inTick returns the refill of a limit in a tick, scaled.
+func inTick(p tokenbucket.Params) int64 { return p.Amount * (60_000 / p.Period) }
+
+// changed records that a limit of an item is another one since a moment, which is a while before the time of the
+// fastest clock. By that clock the item lacks no more than most, even if that clock's replica took from it while it
+// was full. The change takes the refill of that while by the old rate away, and adds that by the new one. A part that
+// is full gets none of it.
+func (y *shortfall) changed(from, to tokenbucket.Params, since int64) {
+	if slower := inTick(from) - inTick(to); slower > 0 || !y.leased {
+		y.most = max(y.most+since/tallyTick*slower, 0)
+	}
 }
 
 // add records that n millitokens more may be missing.
@@ -218,4 +232,51 @@ func (p *process) settled() {
 	if s := p.engine.Stats(); s.Owed == 0 && s.Leases == 0 {
 		clear(p.uncounted)
 	}
+}
+
+// A rate that falls as of a slow clock takes the refill since then away, up to the time of the fastest clock. A millitoken
+// more is lost. A rate that rises adds that refill, but not to a full part.
+func TestAChangedRate(t *testing.T) {
+	const lacked, perSecond = 5000, 100 // millitokens
+	for name, tc := range map[string]struct {
+		from, to int64 // millitokens in a second
+		leased   bool
+		lost     int64
+	}{
+		"it falls to none":     {perSecond, 0, false, 30},
+		"it falls by half":     {perSecond, perSecond / 2, false, 15},
+		"it rises":             {0, perSecond, false, -30},
+		"it falls, with parts": {perSecond, 0, true, 30},
+		"it rises, with parts": {0, perSecond, true, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := &fleet{eventLoop: &eventLoop{now: 10 * second}, ahead: 200 * int64(time.Millisecond)}
+			y := &shortfall{leased: tc.leased}
+			b := &bucket{limits: []*limitHistory{{name: "a", lacks: y}}}
+			before, after := itemOfRate(t, tc.from, 9*second), itemOfRate(t, tc.to, f.now-100*int64(time.Millisecond))
+			f.underLimits(b, nil, before)
+			y.add(lacked)
+			f.underLimits(b, before, after)
+			const rounded = 3 // of them one by the change
+			explained := lacked + tc.lost + rounded + tc.to/10
+			if over := y.check(f.now, explained); over != 0 {
+				t.Errorf("%d millitokens are missing: %d of them without a cause, want none", explained, over)
+			}
+			if over := y.check(f.now, explained+1); over != 1 {
+				t.Errorf("%d millitokens are missing: %d of them without a cause, want one", explained+1, over)
+			}
+		})
+	}
+}
+
+// itemOfRate returns an item under one limit since a moment.
+func itemOfRate(t *testing.T, perSecond, at int64) *schema.Bucket {
+	limits, err := limiter.NewLimits(limiter.Custom("a", 100+perSecond, 0, time.Second))
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := tokenbucket.Params{Capacity: limits.Params(0).Capacity, Amount: perSecond, Period: 1000}
+	it := &schema.Bucket{At: simStart + at/int64(time.Millisecond), Line: schema.WholeLine(), Shard: schema.Shard{Level: 1}}
+	it.Version.Hash, it.Balances = limits.Hash(), []schema.Balance{{Limit: limits.At(0), Whole: p, Share: p}}
+	return it
 }
