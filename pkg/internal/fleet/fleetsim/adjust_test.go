@@ -199,7 +199,7 @@ func (f *fleet) transacted(p *process, in *dynamodb.TransactWriteItemsInput) {
 		if !ok {
 			continue
 		}
-		f.writer, f.again, f.exact = p, "", nil
+		f.writer, f.written, f.again, f.exact = p, 0, "", nil
 		before := of.bucket.items[of.shard]
 		if a := f.adjusting(p, of.bucket); a != nil && before != nil {
 			a.lands(f, before)

@@ -91,6 +91,7 @@ func (f *fleet) compare(b *bucket, shard int, op string, before, after *schema.B
 		f.failf("bucket %d, shard %d: %d parts of the rate and %d of the room: %+v %+v", b.index, shard, rate, room, after.Line, after.Leases)
 	}
 	f.underLimits(b, before, after)
+	f.writer.pays(b, f.written)
 	if before == nil {
 		for i := range after.Leases {
 			f.holders[after.Leases[i].Replica] = f.writer
@@ -294,6 +295,37 @@ func (f *fleet) reaped(b *bucket, after *schema.Bucket, l *schema.Lease) {
 	since := min(b.leased[l.Replica], f.now-reapTime) - second/2 // its last write
 	if had := holder.suffered(since, f.now); had < leaseTrouble {
 		f.failf("bucket %d: a lease of replica %d is freed by replica %d, though its holder is well: it had trouble for %v of the last %v", b.index, holder.index, f.writer.index, time.Duration(had), time.Duration(f.now-since))
+	}
+}
+
+const (
+	// longestLift is five round trips, of 200 ms at most.
+	longestLift = second
+	// liftPart bounds a lift: it costs at most one part in that many of the capacity.
+	liftPart = 20
+)
+
+// lifted passes the lifts of an update that was applied just now to the shortfalls. The items are as before. A lift leads
+// from any number up to its bound, so it costs the refill from the time of the fastest clock to that at most.
+func (f *fleet) lifted(in *dynamodb.UpdateItemInput) {
+	of := f.byKey[show(in.Key[schema.AttrPK])]
+	it := of.bucket.items[of.shard]
+	if it == nil {
+		return
+	}
+	for i := range it.Balances {
+		x := &it.Balances[i]
+		bound, ok := boundOf(in, schema.LimitAttr(x.Limit.Name, schema.LimitFullAt))
+		if !ok {
+			continue
+		}
+		to := *x
+		to.FullAt, _ = schema.ParseUnits(show(bound))
+		over := lackOf(it, &to, f.lateTime())
+		over.Mul(over, big.NewInt(tallyScale))
+		over.Div(over, big.NewInt(x.Share.Period*schema.Parts)) // rounds down
+		most := min(longestLift/tallyTick*inTick(x.Share), x.Share.Capacity*tallyScale/liftPart)
+		of.bucket.limit(x.Limit.Name).lacks.lift(of.shard, min(over.Int64()+1, most))
 	}
 }
 
