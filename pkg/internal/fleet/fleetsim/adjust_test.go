@@ -199,7 +199,7 @@ func (f *fleet) transacted(p *process, in *dynamodb.TransactWriteItemsInput) {
 		if !ok {
 			continue
 		}
-		f.writer, f.again, f.exact = p, "", nil
+		f.writer, f.written, f.again, f.exact = p, 0, "", nil
 		before := of.bucket.items[of.shard]
 		if a := f.adjusting(p, of.bucket); a != nil && before != nil {
 			a.lands(f, before)
@@ -336,7 +336,7 @@ func TestSetCountsTopUpUnderWay(t *testing.T) {
 	}{{tokens + more, false}, {tokens + more + 1000, true}} {
 		f := &fleet{eventLoop: &eventLoop{}}
 		l := &limitHistory{name: "a", admitted: newTally(0), all: newTally(0), lacks: &shortfall{}}
-		l.lacks.under(tokenbucket.Params{Capacity: 100_000, Amount: 1, Period: 60_000}, 0)
+		l.lacks.under(tokenbucket.Params{Capacity: 100_000, Amount: 1, Period: 60_000})
 		l.gives(more)
 		a := &adjusting{Adjustment: limiter.Adjustment{Kind: limiter.AdjustSet, Tokens: tokens}, limits: []*limitHistory{l}, landed: 1, to: map[string]level{"a": {100_000, tokens, 0}}}
 		a.sets()

@@ -28,6 +28,7 @@ type history struct {
 	refused      map[string]bool           // ids of writes whose sender got the answer that they were not applied
 	holders      map[uint32]*process       // of leases, by the replicas that items name
 	writer       *process                  // that sent the last update
+	written      int64                     // when it sent that; 0 = it is none of requests
 	again        string                    // of the write applied last, if it had been applied or refused before: where its id is
 	exact        *dynamodb.UpdateItemInput // the write applied last, if it is an exact one of requests
 	overfills    map[string][]overfill     // of exact writes to full shards, by the ids of writes
@@ -208,7 +209,7 @@ func (f *fleet) end(c *call, b *bucket, op *limiter.Op, sp *limiter.Spend, n int
 	l.took(f, b, c, inTime)
 	l.admitted.end(c.open[2*n], inTime)
 	l.all.end(c.open[2*n+1], all)
-	f.endShare(op, sp, &c.shares[n], admitted, err)
+	f.endShare(c.process, op, sp, &c.shares[n], admitted, err)
 	f.endUsage(c, op, sp, admitted, err)
 	if took && op.Late {
 		c.process.owes(l, sp.Take)

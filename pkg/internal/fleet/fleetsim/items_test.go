@@ -90,7 +90,8 @@ func (f *fleet) compare(b *bucket, shard int, op string, before, after *schema.B
 	if rate != schema.Parts || room != schema.Parts || after.Line.Rate < 0 || after.Line.Room < 0 {
 		f.failf("bucket %d, shard %d: %d parts of the rate and %d of the room: %+v %+v", b.index, shard, rate, room, after.Line, after.Leases)
 	}
-	b.underLimits(after, f.now)
+	f.underLimits(b, before, after)
+	f.writer.pays(b, f.written)
 	if before == nil {
 		for i := range after.Leases {
 			f.holders[after.Leases[i].Replica] = f.writer
@@ -297,21 +298,59 @@ func (f *fleet) reaped(b *bucket, after *schema.Bucket, l *schema.Lease) {
 	}
 }
 
-// underLimits passes the limits that the bucket is under to the shortfalls. A change of limits is as of the time that
-// it was planned at, which may be long before: a machine slept.
-func (b *bucket) underLimits(it *schema.Bucket, now int64) {
+const (
+	// longestLift is five round trips, of 200 ms at most.
+	longestLift = second
+	// liftPart bounds a lift: it costs at most one part in that many of the capacity.
+	liftPart = 20
+)
+
+// lifted passes the lifts of an update that was applied just now to the shortfalls. The items are as before. A lift leads
+// from any number up to its bound, so it costs the refill from the time of the fastest clock to that at most.
+func (f *fleet) lifted(in *dynamodb.UpdateItemInput) {
+	of := f.byKey[show(in.Key[schema.AttrPK])]
+	it := of.bucket.items[of.shard]
+	if it == nil {
+		return
+	}
+	for i := range it.Balances {
+		x := &it.Balances[i]
+		bound, ok := boundOf(in, schema.LimitAttr(x.Limit.Name, schema.LimitFullAt))
+		if !ok {
+			continue
+		}
+		to := *x
+		to.FullAt, _ = schema.ParseUnits(show(bound))
+		over := lackOf(it, &to, f.lateTime())
+		over.Mul(over, big.NewInt(tallyScale))
+		over.Div(over, big.NewInt(x.Share.Period*schema.Parts)) // rounds down
+		most := min(longestLift/tallyTick*inTick(x.Share), x.Share.Capacity*tallyScale/liftPart)
+		of.bucket.limit(x.Limit.Name).lacks.lift(of.shard, min(over.Int64()+1, most))
+	}
+}
+
+// underLimits passes the limits that an item is under to the shortfalls, after a write. A change of limits is as of the
+// time that it was planned at, by its sender's clock.
+func (f *fleet) underLimits(b *bucket, before, after *schema.Bucket) {
+	latest := f.now + f.ahead
 	for _, l := range b.limits {
-		l.lacks.advance(now) // by the rate so far
-		i := it.Find(l.name)
-		switch {
-		case i < 0: // it starts with the use of limits that were forgotten
-			l.lacks.unknown = true
-		case it.Shard.Sharded():
-			l.lacks.leased = true // a full shard loses refill
-			l.lacks.moves = true
-			fallthrough
-		default:
-			l.lacks.under(it.Balances[i].Whole, now-(it.At-simStart)*int64(time.Millisecond))
+		y := l.lacks
+		y.advance(f.now) // by the rate so far
+		i := after.Find(l.name)
+		if i < 0 { // it starts with the use of limits that were forgotten
+			y.unknown = true
+			continue
+		}
+		if after.Shard.Sharded() {
+			y.leased = true // a full shard loses refill
+			y.moves = true
+		}
+		x := &after.Balances[i]
+		y.under(x.Whole)
+		if before != nil && before.Version.Hash != after.Version.Hash {
+			if j := before.Find(l.name); j >= 0 {
+				y.changed(before.Balances[j].Share, x.Share, latest-(after.At-simStart)*int64(time.Millisecond))
+			}
 		}
 	}
 }

@@ -51,8 +51,9 @@ func (c client) GetItem(ctx context.Context, in *dynamodb.GetItemInput, _ ...fun
 
 func (c client) PutItem(ctx context.Context, in *dynamodb.PutItemInput, _ ...func(*dynamodb.Options)) (*dynamodb.PutItemOutput, error) {
 	f, id := c.process.fleet, idOfPut(c.write)
+	sent := f.now
 	out, err := sendTo(ctx, c.process, "PutItem", in.Item, func(ctx context.Context) (*dynamodb.PutItemOutput, error) {
-		f.writer, f.exact, f.again = c.process, nil, ""
+		f.writer, f.written, f.exact, f.again = c.process, sent, nil, ""
 		out, err := f.db.PutItem(ctx, in)
 		if _, refused := awsdb.ConditionItem(err); refused && c.write.OrUpdate != nil {
 			return c.orUpdate(ctx)
@@ -104,7 +105,7 @@ func (c client) UpdateItem(ctx context.Context, in *dynamodb.UpdateItemInput, _ 
 		if err == nil && throttled {
 			f.copyOfThrottled(in)
 		}
-		f.writer = c.process
+		f.writer, f.written = c.process, sent
 		f.did(in, err)
 		if item, refused := awsdb.ConditionItem(err); kind != "" && (err == nil || refused) {
 			c.process.tried(pk, kind, sent, err == nil, show(item[schema.AttrEpoch]))
@@ -209,6 +210,7 @@ func (f *fleet) did(in *dynamodb.UpdateItemInput, err error) {
 	if isExact(in) && exactKind(in) == "" {
 		f.exact = in
 	}
+	f.lifted(in)
 	if f.applied[id] && strings.HasPrefix(attr, schema.AttrBooked) {
 		f.failf("a charge or a refund lands twice: %s", id)
 	}

@@ -49,6 +49,7 @@ type process struct {
 	began     bool
 	replied   int64                   // when the last reply came
 	lateOwed  map[*limitHistory]int64 // admitted late, and not known to be taken
+	late      []lateTake              // admitted late, and not known to be written
 	trying    map[string]*streak      // exact writes, by item and kind
 	uncounted map[*consumed]int64     // the consumption of its callers that it may not have counted
 	settles   []*reservation          // that it settles

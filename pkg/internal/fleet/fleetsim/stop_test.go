@@ -58,6 +58,7 @@ func (p *process) ends(held int64) {
 		f.failInTime("replica %d: it ends in order and owes %d requests and %d leases", p.index, owed, held)
 	} else if owed == 0 {
 		p.lateOwed = nil
+		p.paysAll()
 		if p.engine.Stats().Leases == 0 {
 			p.uncounted = nil
 		}

@@ -87,3 +87,17 @@ func addedBy(in *dynamodb.UpdateItemInput, attr string) int64 {
 	}
 	return 0
 }
+
+// boundOf returns the bound of an attribute that an update sets, if it has one.
+func boundOf(in *dynamodb.UpdateItemInput, attr string) (bound types.AttributeValue, ok bool) {
+	for name, is := range in.ExpressionAttributeNames {
+		if is != attr || in.ConditionExpression == nil || !strings.Contains(*in.UpdateExpression, name+"=") {
+			continue
+		}
+		if _, value, found := strings.Cut(*in.ConditionExpression, name+"<="); found {
+			end := strings.IndexByte(value+" ", ' ')
+			return in.ExpressionAttributeValues[value[:end]], true
+		}
+	}
+	return nil, false
+}
