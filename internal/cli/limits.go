@@ -123,7 +123,7 @@ func showEffective(cmd *cobra.Command, o *operator, f *levelFlags) error {
 			return o.refusal(err)
 		}
 	}
-	return command.WriteOne(cmd.OutOrStdout(), o.output, effectiveColumns(), list.Items, list)
+	return command.WriteOne(cmd.OutOrStdout(), o.output, effectiveColumns(list.Items), list.Items, list)
 }
 
 func listLimits(o *operator) *cobra.Command {
