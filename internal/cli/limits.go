@@ -118,10 +118,8 @@ func showEffective(cmd *cobra.Command, o *operator, f *levelFlags) error {
 	if err != nil {
 		return o.refusal(err)
 	}
-	if of.Entity != "" {
-		if err := noteRules(cmd, n, of, beforeEntity(list.Items)); err != nil {
-			return o.refusal(err)
-		}
+	if err := noteRules(cmd, n, of, beforeEntity(list.Items)); err != nil {
+		return o.refusal(err)
 	}
 	return command.WriteOne(cmd.OutOrStdout(), o.output, effectiveColumns(list.Items), list.Items, list)
 }
@@ -251,7 +249,7 @@ func changeLimits(cmd *cobra.Command, o *operator, f *setLimitsFlags, args []str
 		return reportLimits(cmd, o, &f.levelFlags, change, err)
 	}
 	change, err := n.PutLimits(cmd.Context(), of, next, opts)
-	if err := reportLimits(cmd, o, &f.levelFlags, change, err); err != nil || of.Entity == "" || f.resource != "" {
+	if err := reportLimits(cmd, o, &f.levelFlags, change, err); err != nil || f.entity != "" && f.resource != "" { // nothing comes before these
 		return err
 	}
 	return noteRules(cmd, n, of, func(name string) bool { _, there := named[name]; return there })
