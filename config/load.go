@@ -164,6 +164,7 @@ func load(fsys fs.FS, main string, data []byte, o Options) loaded {
 		l.cfg.Files = append(l.cfg.Files, s.name)
 		f.include(r, s)
 	}
+	f.partial = !own && len(f.includes) > 0
 	f.finish(r)
 	if o.budgets && !own {
 		for _, i := range f.includes {
