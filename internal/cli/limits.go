@@ -24,7 +24,10 @@ type limitRow struct {
 
 func (r limitRow) limitName() string { return r.name }
 
-// limitColumns returns the columns of rows. Budgets have one where a row has some.
+// inherits reports whether names that the level does not have are those of less specific levels.
+func (r limitRow) inherits() bool { return r.of.Inherit == nil || *r.of.Inherit }
+
+// limitColumns returns the columns of rows. Budgets, and levels that stand alone, have one where a row has some.
 func limitColumns(rows []limitRow) []command.Column[limitRow] {
 	columns := []command.Column[limitRow]{
 		{Title: "LEVEL", Value: func(r limitRow) string { return string(r.of.Level) }},
@@ -36,6 +39,9 @@ func limitColumns(rows []limitRow) []command.Column[limitRow] {
 	}
 	if slices.ContainsFunc(rows, func(r limitRow) bool { return len(r.limit.Budget) > 0 }) {
 		columns = append(columns, command.Column[limitRow]{Title: "BUDGET", Limit: limitRow.limitName, Value: func(r limitRow) string { return dash(strings.Join(r.limit.Budgets(), " ")) }})
+	}
+	if slices.ContainsFunc(rows, func(r limitRow) bool { return !r.inherits() }) {
+		columns = append(columns, command.Column[limitRow]{Title: "INHERIT", Value: func(r limitRow) string { return strconv.FormatBool(r.inherits()) }})
 	}
 	return append(columns, []command.Column[limitRow]{
 		{Title: "MAX DEBT", Limit: limitRow.limitName, Wide: true, Value: func(r limitRow) string {
