@@ -20,6 +20,7 @@ func (w *warner) unreached(specs []descriptor.DomainSpec) {
 	if len(w.file.prices) > 0 && !w.file.pricing {
 		w.Warn(w.Find("prices"), "is not used: no rule consumes by price, such as consume: {usd: price}")
 	}
+	w.hiddenPrices()
 	foreign := func(s descriptor.DomainSpec) bool { return len(s.Tree)+len(s.Limits) > 0 }
 	if len(w.takes) == 0 || w.file.cfg.XDS.Address != "" || slices.ContainsFunc(specs, foreign) {
 		return
@@ -44,6 +45,44 @@ func (w *warner) unusedSets(specs []descriptor.DomainSpec) {
 			w.Warn(w.Find(s.Path), "is not used: no rule matches {set: %s}", s.Name)
 		}
 	}
+}
+
+// hiddenPrices warns of prices of a model that an earlier one of prices has for each of its names.
+func (w *warner) hiddenPrices() {
+	for i, p := range w.file.prices {
+		for _, earlier := range w.file.prices[:i] {
+			if kinds := sharedKinds(&p.Value, &earlier.Value); len(kinds) > 0 && matchesAll(earlier.Name, p.Name) {
+				w.Warn(w.Find(p.Path), "never counts for %s: under prices %q stands before it, and the first model that matches counts; put %q first",
+					strings.Join(kinds, ", "), earlier.Name, p.Name)
+				break
+			}
+		}
+	}
+}
+
+// sharedKinds returns the kinds of tokens that two models have prices for.
+func sharedKinds(a, b *price) (kinds []string) {
+	for i, of := range a.kinds {
+		if of.per > 0 && b.kinds[i].per > 0 {
+			kinds = append(kinds, of.kind)
+		}
+	}
+	return kinds
+}
+
+// matchesAll reports whether a pattern of models matches all that another one does. A '*' of the other is in a '*' then.
+func matchesAll(pattern, other string) bool {
+	first, rest, star := strings.Cut(pattern, "*")
+	if !star {
+		return pattern == other
+	}
+	other, ok := strings.CutPrefix(other, first)
+	for ok && strings.Contains(rest, "*") {
+		var part string
+		part, rest, _ = strings.Cut(rest, "*")
+		_, other, ok = strings.Cut(other, part)
+	}
+	return ok && strings.HasSuffix(other, rest)
 }
 
 // unconsumed warns of limits of a name that no rule consumes, at the first place of each.

@@ -64,3 +64,21 @@ func TestWhatIncludedFilesMayReach(t *testing.T) {
 		t.Errorf("got %v, %v", err, c.Warnings)
 	}
 }
+
+// Of prices the first model that matches counts. One that is hidden gets one warning, whatever its kinds and rules.
+func TestPricesInTheirOrder(t *testing.T) {
+	t.Parallel()
+	const rules = "\nlimits: {system: {usd: 1 USD/day calendar}}\n" +
+		"domains: [{domain: d, rules: [{match: {m: '*', model: '*', kind: '*'}, entity: e, resource: r, consume: {usd: price}}, {match: {model: '*', kind: '*'}, entity: e, resource: r, consume: {usd: price}}]}]"
+	for prices, want := range map[string]map[string]string{
+		"gpt-4: {input: 1, output: 2}, 'gpt*': {input: 1, output: 2}": {},
+		"'gpt*': {input: 1, output: 2}, gpt-4: {input: 1, output: 2}": {"prices.gpt-4": `never counts for input, output: under prices "gpt*" stands before it, and the first model that matches counts; put "gpt-4" first`},
+		"'gpt*': {input: 1}, gpt-4: {input: 1, output: 2}":            {"prices.gpt-4": "never counts for input: under"},
+		"'gpt*': {input: 1}, gpt-4: {output: 2}":                      {},
+		"'a*b*c': {input: 1}, 'axb*ybc': {input: 1}":                  {"prices.axb*ybc": "never counts"},
+		"'a*b*c': {input: 1}, 'a*c': {input: 1}, 'ab': {input: 1}":    {},
+		"'*': {input: 1}, 'a*': {input: 1}":                           {"prices.a*": "never counts"},
+	} {
+		wantWarnings(t, prices, warnings(t, "prices: {"+prices+"}"+rules), want)
+	}
+}
