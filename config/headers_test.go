@@ -35,7 +35,7 @@ func TestHeaders(t *testing.T) {
 // a file of envoyproxy/ratelimit.
 func TestHeadersOfNoLimit(t *testing.T) {
 	const domains = `
-limits: {system: {rpm: 1/minute, tpm: 1/minute}}
+limits: {system: {rpm: 1/minute}}
 domains:
 - domain: a
   rules:

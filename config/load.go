@@ -164,6 +164,7 @@ func load(fsys fs.FS, main string, data []byte, o Options) loaded {
 		l.cfg.Files = append(l.cfg.Files, s.name)
 		f.include(r, s)
 	}
+	f.partial = !own && len(f.includes) > 0
 	f.finish(r)
 	if o.budgets && !own {
 		for _, i := range f.includes {
@@ -192,6 +193,8 @@ func (f *file) readKeys(in *reader, main string, r *yamlcfg.Report, o Options) (
 func (f *file) checkEmpty(main string, r *yamlcfg.Report, o Options) {
 	b := &f.cfg.Budgets
 	switch {
+	case !o.budgets && main == noFile && len(o.Rules) > 0:
+		f.checkEmptyRules(r, o)
 	case !o.budgets:
 		r.Fail(yamlcfg.Place{File: main}, "has no domain, nor has a file that it includes: nothing would be limited; the domains stand under domains, or in files under include")
 	case len(f.includes) == 0 && b.Set.Len() == 0 && b.Webhook.URL == "":
@@ -210,6 +213,23 @@ func decode(r *yamlcfg.Report, s source, scope string, root yamlcfg.Schema) {
 	default:
 		if n, ok := d.Parse(s.data); ok {
 			root.Decode(n)
+		}
+	}
+}
+
+// checkEmptyRules refuses files of the options that have no domain, where there is no other file.
+func (f *file) checkEmptyRules(r *yamlcfg.Report, o Options) {
+	for _, name := range f.cfg.Files {
+		r.Fail(yamlcfg.Place{File: name}, "has no domain: nothing would be limited; it needs domain and rules, or the limits of another program")
+	}
+	if len(f.cfg.Files) > 0 {
+		return
+	}
+	for _, name := range o.Rules {
+		if o.AllFiles {
+			r.Fail(yamlcfg.Place{File: name}, "leads to no file: nothing would be limited")
+		} else {
+			r.Fail(yamlcfg.Place{File: name}, "leads to no file whose name ends in .yaml or .yml: nothing would be limited")
 		}
 	}
 }

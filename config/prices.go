@@ -66,6 +66,7 @@ func (f *file) expandPrices(r *yamlcfg.Report, spec *descriptor.DomainSpec) {
 			out = append(out, *rule)
 			continue
 		}
+		f.pricing = true
 		model, kind := matchOf(rule, keyModel), matchOf(rule, keyKind)
 		switch {
 		case len(f.prices) == 0:

@@ -19,6 +19,7 @@ import (
 // - limits in flight, where no rule ends a request.
 // - budgets that are consumed by themselves.
 // - parents without limits.
+// - limits, sets and prices that nothing reaches.
 // - long periods that look like budgets.
 // - headers that are never sent.
 // - leases and a directory that are not used.
@@ -31,6 +32,7 @@ func (f *file) warnings(r *yamlcfg.Report, specs []descriptor.DomainSpec) {
 	w.endless(specs)
 	w.uncounted()
 	w.parents()
+	w.unreached(specs)
 	w.firstPeriod()
 	for _, l := range append(f.limits.all(), f.plans...) {
 		w.budgets(l.Path, l.Value.limits)

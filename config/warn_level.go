@@ -141,14 +141,18 @@ func (f *file) holders(t taking, limit string) (all []yamlcfg.Entry[level]) {
 
 // isResource reports whether a take may be of the resource.
 func (t taking) isResource(name string) bool {
-	listed := t.Resources
-	if len(listed) == 0 {
-		listed = t.domain.Resources
-	}
-	if len(listed) > 0 && strings.Contains(t.Resource, "{") {
+	if listed := t.listed(); len(listed) > 0 && strings.Contains(t.Resource, "{") {
 		return name == descriptor.OtherResource || slices.Contains(listed, name)
 	}
 	return mayBe(t.Resource, name)
+}
+
+// listed returns the list of the take's resources; nil = there is none.
+func (t taking) listed() []string {
+	if len(t.Resources) > 0 {
+		return t.Resources
+	}
+	return t.domain.Resources
 }
 
 // mayBe reports whether a template may give the name, or a name of the kind, judged by its text before

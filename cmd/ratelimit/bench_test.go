@@ -34,4 +34,7 @@ func TestBench(t *testing.T) {
 	if code, stdout, stderr := output(t, "bench", "shop", "user=ada", "--address", "127.0.0.1:1", "--requests", "1"); code != command.ExitSilence || !strings.Contains(stdout, "1  Unavailable") {
 		t.Errorf("no service: exit code %d\n%s%s", code, stdout, stderr)
 	}
+	if code, stdout, stderr := output(t, "bench", "shop", "user=ada", "--address", "127.0.0.1:1", "--duration", "1h"); code != command.ExitSilence || !strings.Contains(stderr, "no rate limit service answers at 127.0.0.1:1: start it") {
+		t.Errorf("no service for an hour: exit code %d\n%s%s", code, stdout, stderr)
+	}
 }

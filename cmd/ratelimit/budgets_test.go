@@ -199,3 +199,31 @@ func (a *alarms) accepted() int {
 	defer a.mu.Unlock()
 	return len(a.got)
 }
+
+// A change of limits shows the budgets that are in force before and after it.
+func TestBudgetsBeforeAndAfterAChange(t *testing.T) {
+	r := start(t, "--config", programtest.WriteFile(t, "c.yaml", `
+limits: {system: {rpm: 9/minute}, resources: {web: {rpm: {rate: 8/minute, budget: {month: 90}}}}}
+domains:
+- domain: shop
+  rules:
+  - {name: users, match: {user: "*"}, entity: "user/{user}", resource: web, consume: {rpm: 1}}
+`))
+	for _, step := range []struct{ args, want string }{
+		{"set limits --system rpm=9/minute_budget_5/day", "  rpm: 9/minute, system (file) -> 9/minute budget 5/day, system (stored)\n"},
+		{"set limits --system rpm=20/minute --dry-run", "  rpm: 9/minute budget 5/day, system (stored) -> 20/minute, system (stored)\n"},
+		{"set limits --resource web rpm=30/minute", "  rpm: 8/minute budget 5/day budget 90/month, resource (file) -> 30/minute budget 5/day, resource (stored)\n"},
+		{"set limits --entity user/ada --resource web rpm=7/minute_budget_4/hour", "  rpm: 30/minute budget 5/day, resource (stored) -> 7/minute budget 4/hour budget 5/day, entity (stored)\n"},
+		{"get limits --entity user/ada --resource web --effective", "LIMIT  RATE      BURST  BUDGET        FROM\nrpm    7/minute  -      4/hour 5/day  entity (stored)\n"},
+		{"set limits --system rpm=unlimited", "  rpm: 9/minute budget 5/day, system (stored) -> unlimited, system (stored)\n"},
+	} {
+		args := strings.Fields(step.args)
+		for i := range args {
+			args[i] = strings.ReplaceAll(args[i], "_", " ")
+		}
+		code, stdout, stderr := output(t, append(args, "--server", r.adminURL(t))...)
+		if code != 0 || !strings.Contains(stdout, step.want) {
+			t.Errorf("%s: exit code %d, want %q in\n%s%s", step.args, code, step.want, stdout, stderr)
+		}
+	}
+}

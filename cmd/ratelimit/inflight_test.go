@@ -51,6 +51,7 @@ domains:
 	begin("ada", 1) // what is in flight stays
 	run("slots 3 in flight 10m - entity default (stored)", "get", "limits", "--entity", "user/ada", "--resource", "jobs", "--effective")
 	run("user/ada jobs slots 3 in flight 10m entity default (stored) take 1 0 false", "explain", "--live", "jobs", "user=ada")
+	run("passes when one in flight ends, if no other request", "explain", "--live", "jobs", "user=ada")
 	call("reservation_id", id)
 	begin("ada", 1)
 	run("note: limit slots: requests that still run do not count any more, and the end of each frees the place of another one",

@@ -65,6 +65,13 @@ func TestAChangeOfOneLimitLeavesTheOthers(t *testing.T) {
 	set("", "--entity", "upload/vip", "--resource", "web", "uploads=2/hour")
 	admitted(2, "upload=vip")
 	set("  tpm: 100/hour, system (file) -> none\n", "--entity", "key/alone", "--inherit=false", "rpm=1/hour", "--dry-run")
+	set("", "--entity", "key/alone", "--inherit=false", "rpm=1/hour")
+	for _, list := range [][]string{{"get", "limits", "--entity", "key/alone"}, {"list", "limits", "-o", "wide"}} {
+		_, stdout, _ := output(t, append(list, "--server", r.adminURL(t))...)
+		if head := "RATE    BURST  INHERIT"; !strings.Contains(stdout, head) || !strings.Contains(stdout, "1/hour  -      false") {
+			t.Errorf("%v does not show that the level stands alone:\n%s", list, stdout)
+		}
+	}
 	code, _, stderr := output(t, "set", "limits", "--server", r.adminURL(t), "--entity", "key/k-1", "rpn=5/hour")
 	if code == command.ExitOK || !strings.Contains(stderr, "no level, plan or rule has a limit rpn; there is rpm, tpm, uploads") {
 		t.Errorf("a name that nothing has: exit code %d\n%s", code, stderr)

@@ -8,8 +8,8 @@ import (
 	"github.com/ratelimit/ratelimit/test/kit/programtest"
 )
 
-// Limits of a rule come before those of an entity for every resource: the commands that change and show limits of an
-// entity say so, where the rule can take from the entity.
+// Limits of a rule come before those of all levels but that of an entity for a resource: the commands that change and
+// show limits say so, where the rule can take from the entity and the resource.
 func TestCommandsTellOfLimitsOfRules(t *testing.T) {
 	r := start(t, "--config", programtest.WriteFile(t, "c.yaml", `
 limits: {system: {rpm: 60/minute}}
@@ -37,6 +37,14 @@ domains:
 	run(true, "get", "limits", "--entity", "user/ada", "--effective")
 	run(true, "get", "limits", "--entity", "user/ada", "--resource", "web", "--effective")
 	run(false, "get", "limits", "--entity", "user/ada", "--resource", "api", "--effective")
+	for _, level := range [][]string{{"--system"}, {"--resource", "web"}} {
+		set := append([]string{"set", "limits"}, level...)
+		run(true, append(set, "rpd=500/day calendar", "--dry-run")...)
+		run(true, append(set, "rpd=500/day calendar")...)
+		run(false, append(set, "rpm=500/minute")...)
+		run(true, append([]string{"get", "limits", "--effective"}, level...)...)
+	}
+	run(false, "set", "limits", "--resource", "api", "rpd=500/day calendar", "--allow-new")
 	run(true, "doctor", "--entity", "user/ada", "--resource", "web")
 	run(false, "set", "limits", "--entity", "user/ada", "--resource", "web", "rpd=500/day calendar")
 	run(false, "get", "limits", "--entity", "user/ada", "--resource", "web", "--effective")

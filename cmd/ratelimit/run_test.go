@@ -64,6 +64,7 @@ domains:
 	one := programtest.WriteFile(t, "one.yaml", "domain: one\nrules: [{match: {a: b}, unlimited: true}]\n")
 	envoyproxy := programtest.WriteFile(t, "envoyproxy.yaml", "domain: one\ndescriptors: [{key: a, rate_limit: {unit: second, requests_per_unit: 1}}]\n")
 	empty := programtest.WriteFile(t, "empty.yaml", "# nothing yet\n")
+	nothing := t.TempDir()
 	strict := programtest.WriteFile(t, "strict.yaml", "unmatched: deny\n"+programtest.TwoPerMinute)
 	listed := programtest.WriteFile(t, "listed.yaml", `
 domains:
@@ -92,6 +93,11 @@ domains:
 		{"rules bring no demo", []string{"check", "--rules", one}, 0, []string{"ok: 1 file, 1 domain, 1 rule, 0 warnings"}, nil},
 		{"rules beside the demo", []string{"check", "--demo", "--rules", one}, 0, []string{"ok: 2 files, 2 domains"}, nil},
 		{"no domains", []string{"check", "-c", empty}, 2, nil, []string{"empty.yaml: has no domain"}},
+		{"a file for convert without a domain", []string{"convert", empty}, 2, nil, []string{"empty.yaml: has no domain: nothing would be limited"}},
+		{"a file of limitador without a limit", []string{"limitador-server", "--validate", empty}, 2, nil, []string{"empty.yaml: has no domain: nothing would be limited"}},
+		{"a directory without a file", []string{"convert", nothing}, 2, nil, []string{nothing + ": leads to no file: nothing would be limited"}},
+		{"a directory without a YAML file", []string{"check", "--rules", nothing}, 2, nil, []string{nothing + ": leads to no file whose name ends in .yaml or .yml"}},
+		{"check of a file of envoyproxy", []string{"check", "--rules", envoyproxy}, 0, []string{"ok: 1 file, 1 domain, 1 rule, 0 warnings"}, nil},
 		{"no domains to serve", []string{"serve", "-c", empty}, 2, nil, []string{"empty.yaml: has no domain"}},
 		{"a file of envoyproxy", []string{"check", "-c", envoyproxy}, 2, nil, []string{"envoyproxy.yaml:1: is a file of envoyproxy/ratelimit", "--rules", "include"}},
 		{"the file of one domain", []string{"check", "-c", one}, 2, nil, []string{"one.yaml:1: is the file of one domain", "--rules", "include"}},

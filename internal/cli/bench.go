@@ -15,6 +15,7 @@ import (
 
 	"github.com/spf13/cobra"
 	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/credentials"
 	"google.golang.org/grpc/credentials/insecure"
 	"google.golang.org/grpc/status"
@@ -60,7 +61,8 @@ func NewBench() *cobra.Command {
 		Use: "bench DOMAIN KEY=VALUE...", Short: "Put load on a running service, and measure its answers",
 		Long: `bench asks a running service over gRPC, as Envoy does, and shows the answers by result and
 the time that they took. It takes tokens like any client: use a domain for tests, or
---hits 0, which looks. An interrupt ends it, and shows the measurement so far.
+--hits 0, which looks. An interrupt ends it, and shows the measurement so far. Where nothing
+answers for a second, it ends with exit code 3.
 
 ` + keyPlace + ` in a value stands for a number from 0 up to --keys. Without --rate each worker asks again
 as soon as it is answered. With --rate, a request that waits for a worker counts from the
@@ -168,7 +170,7 @@ func (f *benchFlags) run(cmd *cobra.Command, q *admin.Question) error {
 	defer end()
 	line := newProgress(cmd.ErrOrStderr(), "requests")
 	result := runLoad(cmd.Context(), loadConfig{
-		Workers: f.workers, Rate: f.rate, For: f.duration, Requests: f.requests, Keys: f.keys, Zipf: f.draw == "zipf",
+		Workers: f.workers, Rate: f.rate, For: f.duration, Requests: f.requests, Keys: f.keys, Zipf: f.draw == "zipf", Silence: codes.Unavailable.String(),
 		Call: func(ctx context.Context, worker, key int) string {
 			return f.call(ctx, clients[worker%len(clients)], q, key)
 		},
@@ -180,8 +182,8 @@ func (f *benchFlags) run(cmd *cobra.Command, q *admin.Question) error {
 	if err := writeBench(cmd.OutOrStdout(), result); err != nil {
 		return command.Failed(err)
 	}
-	if n := result.Latency.Count(); n > 0 && n == result.Codes["Unavailable"] {
-		return command.Unanswered(fmt.Errorf("no rate limit service answers at %s", f.address))
+	if n := result.Latency.Count(); n > 0 && n == result.Codes[codes.Unavailable.String()] {
+		return command.Unanswered(fmt.Errorf("no rate limit service answers at %s: start it, or name its gRPC address with --address", f.address))
 	}
 	return nil
 }

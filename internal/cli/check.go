@@ -7,6 +7,7 @@ import (
 
 	"github.com/ratelimit/ratelimit/internal/command"
 	"github.com/ratelimit/ratelimit/internal/server"
+	"github.com/ratelimit/ratelimit/pkg/descriptor"
 )
 
 // NewCheck returns the command check.
@@ -37,12 +38,8 @@ configuration can be used, also when there are warnings (with --strict: 2).`,
 			if cfg.Note != "" {
 				cmd.PrintErrln(cfg.Note)
 			}
-			rules := 0
-			for _, d := range cfg.Rules.Domains() {
-				rules += len(d.Rules())
-			}
 			_, err = fmt.Fprintf(cmd.OutOrStdout(), "ok: %s, %s, %s, %s\n", command.Count(len(cfg.Files), "file"),
-				command.Count(len(cfg.Rules.Domains()), "domain"), command.Count(rules, "rule"), command.Count(warnings, "warning"))
+				command.Count(len(cfg.Rules.Domains()), "domain"), command.Count(countRules(cfg.Rules), "rule"), command.Count(warnings, "warning"))
 			if err != nil {
 				return command.Failed(err)
 			}
@@ -55,4 +52,16 @@ configuration can be used, also when there are warnings (with --strict: 2).`,
 	src.Flags(cmd)
 	cmd.Flags().BoolVar(&strict, "strict", false, "fail on warnings too")
 	return cmd
+}
+
+// countRules counts the rules that the files have. That for limits that descriptors bring is in no file.
+func countRules(rules *descriptor.Rules) (n int) {
+	for _, d := range rules.Domains() {
+		for _, r := range d.Rules() {
+			if of, tree := descriptor.Quote(r); !tree || len(of.Keys) > 0 {
+				n++
+			}
+		}
+	}
+	return n
 }

@@ -16,14 +16,17 @@ import (
 
 func effectiveName(l api.EffectiveLimit) string { return l.Name }
 
-// effectiveColumns are those of the limits that decide.
-func effectiveColumns() []command.Column[api.EffectiveLimit] {
-	return []command.Column[api.EffectiveLimit]{
+// effectiveColumns are those of the limits that decide. Budgets have one where a limit has some.
+func effectiveColumns(all []api.EffectiveLimit) []command.Column[api.EffectiveLimit] {
+	columns := []command.Column[api.EffectiveLimit]{
 		{Title: "LIMIT", Value: effectiveName},
 		{Title: "RATE", Limit: effectiveName, Value: func(l api.EffectiveLimit) string { return l.Limit.Rate }},
 		{Title: "BURST", Limit: effectiveName, Value: func(l api.EffectiveLimit) string { return orNone(l.Limit.Burst) }},
-		{Title: "FROM", Value: func(l api.EffectiveLimit) string { return l.Source }},
 	}
+	if slices.ContainsFunc(all, func(l api.EffectiveLimit) bool { return len(l.Limit.Budget) > 0 }) {
+		columns = append(columns, command.Column[api.EffectiveLimit]{Title: "BUDGET", Limit: effectiveName, Value: func(l api.EffectiveLimit) string { return dash(strings.Join(l.Limit.Budgets(), " ")) }})
+	}
+	return append(columns, command.Column[api.EffectiveLimit]{Title: "FROM", Value: func(l api.EffectiveLimit) string { return l.Source }})
 }
 
 // effectiveLines writes the limits that decide, before and after a change, a line each. Those that do not

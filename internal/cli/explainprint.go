@@ -103,15 +103,15 @@ func writeVerdict(tw *strings.Builder, admitted bool, why, retryAfter, onUnavail
 	case retryAfter == "never":
 		fmt.Fprintf(tw, "passes\tnever: it asks for more than a limit holds, or a rule denies it\n")
 	default:
-		fmt.Fprintf(tw, "passes\tin %s, if no other request takes tokens\n", rounded(retryAfter))
+		fmt.Fprintf(tw, "passes\t%s, if no other request takes tokens\n", waitText(retryAfter))
 	}
 	if live && onUnavailable != "" {
 		fmt.Fprintf(tw, "outage\t%s, by on_unavailable, if the store did not answer\n", onUnavailable)
 	}
 }
 
-// rounded is a duration, rounded up for people.
-func rounded(text string) string {
+// waitText is a wait for people: a duration, rounded up, or words such as those of a limit in flight.
+func waitText(text string) string {
 	d, err := time.ParseDuration(text)
 	if err != nil {
 		return text
@@ -127,7 +127,7 @@ func rounded(text string) string {
 	if d >= time.Hour {
 		text = strings.TrimSuffix(text, "0s")
 	}
-	return text
+	return "in " + text
 }
 
 // writeStore says that the store is slow or does not answer.

@@ -24,7 +24,10 @@ type limitRow struct {
 
 func (r limitRow) limitName() string { return r.name }
 
-// limitColumns returns the columns of rows. Budgets have one where a row has some.
+// inherits reports whether names that the level does not have are those of less specific levels.
+func (r limitRow) inherits() bool { return r.of.Inherit == nil || *r.of.Inherit }
+
+// limitColumns returns the columns of rows. Budgets, and levels that stand alone, have one where a row has some.
 func limitColumns(rows []limitRow) []command.Column[limitRow] {
 	columns := []command.Column[limitRow]{
 		{Title: "LEVEL", Value: func(r limitRow) string { return string(r.of.Level) }},
@@ -36,6 +39,9 @@ func limitColumns(rows []limitRow) []command.Column[limitRow] {
 	}
 	if slices.ContainsFunc(rows, func(r limitRow) bool { return len(r.limit.Budget) > 0 }) {
 		columns = append(columns, command.Column[limitRow]{Title: "BUDGET", Limit: limitRow.limitName, Value: func(r limitRow) string { return dash(strings.Join(r.limit.Budgets(), " ")) }})
+	}
+	if slices.ContainsFunc(rows, func(r limitRow) bool { return !r.inherits() }) {
+		columns = append(columns, command.Column[limitRow]{Title: "INHERIT", Value: func(r limitRow) string { return strconv.FormatBool(r.inherits()) }})
 	}
 	return append(columns, []command.Column[limitRow]{
 		{Title: "MAX DEBT", Limit: limitRow.limitName, Wide: true, Value: func(r limitRow) string {
@@ -118,12 +124,10 @@ func showEffective(cmd *cobra.Command, o *operator, f *levelFlags) error {
 	if err != nil {
 		return o.refusal(err)
 	}
-	if of.Entity != "" {
-		if err := noteRules(cmd, n, of, beforeEntity(list.Items)); err != nil {
-			return o.refusal(err)
-		}
+	if err := noteRules(cmd, n, of, beforeEntity(list.Items)); err != nil {
+		return o.refusal(err)
 	}
-	return command.WriteOne(cmd.OutOrStdout(), o.output, effectiveColumns(), list.Items, list)
+	return command.WriteOne(cmd.OutOrStdout(), o.output, effectiveColumns(list.Items), list.Items, list)
 }
 
 func listLimits(o *operator) *cobra.Command {
@@ -251,7 +255,7 @@ func changeLimits(cmd *cobra.Command, o *operator, f *setLimitsFlags, args []str
 		return reportLimits(cmd, o, &f.levelFlags, change, err)
 	}
 	change, err := n.PutLimits(cmd.Context(), of, next, opts)
-	if err := reportLimits(cmd, o, &f.levelFlags, change, err); err != nil || of.Entity == "" || f.resource != "" {
+	if err := reportLimits(cmd, o, &f.levelFlags, change, err); err != nil || f.entity != "" && f.resource != "" { // nothing comes before these
 		return err
 	}
 	return noteRules(cmd, n, of, func(name string) bool { _, there := named[name]; return there })

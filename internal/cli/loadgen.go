@@ -20,6 +20,9 @@ type loadConfig struct {
 	Keys     int // number of keys; 0 = 1
 	// Zipf draws the keys by Zipf's law, a few of them mostly; else each is as likely.
 	Zipf bool
+	// Silence is the result that says that nothing answers; "" = none does. Workers pause after it, and the load is over
+	// where there is no other result for a second.
+	Silence string
 	// Progress is called each second with the answers so far; nil = not called.
 	Progress func(answers int64, elapsed time.Duration)
 }
@@ -66,7 +69,14 @@ type runner struct {
 	began    time.Time
 	started  atomic.Int64 // requests that were begun, or are due
 	answered atomic.Int64
+	heard    atomic.Bool // there was an answer other than silence
 }
+
+// Times of a load that nothing answers.
+const (
+	silencePause    = 20 * time.Millisecond
+	silencePatience = time.Second
+)
 
 // part is the measurement of one worker.
 type part struct {
@@ -140,7 +150,26 @@ func (r *runner) work(ctx context.Context, worker int, p *part) {
 		p.codes[code]++
 		p.latency.Add(time.Since(due))
 		r.answered.Add(1)
+		if r.gone(ctx, code) {
+			return
+		}
 	}
+}
+
+// gone reports whether nothing has answered for so long that the load is over. It pauses after a result that is silence.
+func (r *runner) gone(ctx context.Context, code string) bool {
+	if r.cfg.Silence == "" || code != r.cfg.Silence {
+		r.heard.Store(true)
+		return false
+	}
+	if !r.heard.Load() && time.Since(r.began) >= silencePatience {
+		return true
+	}
+	select {
+	case <-time.After(silencePause):
+	case <-ctx.Done():
+	}
+	return false
 }
 
 // over reports whether a context has ended, or its deadline has passed: on a busy machine it

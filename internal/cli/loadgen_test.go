@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -68,6 +69,24 @@ func TestClosedLoop(t *testing.T) {
 			t.Errorf("got %d answers in %v, %v", n, r.Elapsed, r.Codes)
 		}
 	})
+}
+
+// A load that nothing answers is over after a second, without a busy loop. One that had an answer goes on.
+func TestSilence(t *testing.T) {
+	for answers, want := range map[int64]time.Duration{0: time.Second, 1: 5 * time.Second} {
+		synctest.Test(t, func(t *testing.T) {
+			var calls atomic.Int64
+			r := runLoad(t.Context(), loadConfig{Workers: 4, For: 5 * time.Second, Silence: "Unavailable", Call: func(context.Context, int, int) string {
+				if calls.Add(1) <= answers {
+					return "OK"
+				}
+				return "Unavailable"
+			}})
+			if n := r.Latency.Count(); r.Elapsed < want || r.Elapsed > want+2*silencePause || n > 4*int64(r.Elapsed/silencePause+2) {
+				t.Errorf("after %d answers: %d results in %v, want %v", answers, n, r.Elapsed, want)
+			}
+		})
+	}
 }
 
 // A rate is held, keys are within range, and requests that had to wait count from when they

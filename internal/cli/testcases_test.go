@@ -1,7 +1,9 @@
 package cli
 
 import (
+	"context"
 	"encoding/xml"
+	"errors"
 	"strings"
 	"testing"
 
@@ -24,6 +26,11 @@ domains:
   - {name: page, match: {page: "*"}, entity: "user/{page}", resource: api, consume: {usd: {hits: 0.0005 USD}}}
   - {name: model, match: {model: "*", kind: input, user: "*"}, entity: "user/{user}", resource: api, consume: {usd: price}}
   - {name: estimate, match: {job: "*"}, entity: "user/{job}", resource: api, reserve: {usd: {hits: 1 USD, estimate: {min: 1 USD, max: 2 USD}}}}
+- domain: door
+  rules:
+  - {name: closed, match: {user: mallory}, deny: {status: 403, body: closed}}
+  - {name: gone, match: {user: eve}, deny: {status: 400}}
+  - {name: tried, match: {job: "*"}, entity: "user/{job}", resource: api, limits: {jobs: 1/minute}, consume: {jobs: hits}, mode: shadow}
 - domain: chat
   rules:
   - {name: settle, match: {reservation_id: "*"}, settle: {tpm: hits}}
@@ -133,6 +140,7 @@ FAIL  c.yaml:9  too few
       + each: allowed
       - remaining: 7
       + remaining: 1
+        rule: users
 3 cases, 3 failed, 7 calls
 `
 	if diff := cmp.Diff(want, textOf(t, s)); diff != "" {
@@ -185,13 +193,172 @@ func TestMistakesOfTestFiles(t *testing.T) {
 			t.Errorf("%s:\ngot  %v\nwant %s", file, problems, want)
 		}
 	}
-	f, _ := parseTestFile("c.yaml", []byte(`cases: [{name: a, steps: [{call: {domain: chat, descriptors: [{entries: [{key: reservation_id, value: "${reservation}"}]}]}, expect: allowed}]}]`))
+}
+
+// A denial is one whatever status its rule gives.
+func TestDenialsWithAStatus(t *testing.T) {
+	got := textOf(t, runTestFile(t, `cases:
+- name: a status of its own
+  steps:
+  - {call: door user=mallory, expect: denied}
+  - {call: door user=mallory, expect: {answer: denied, status: 403, rule: closed, reason: denied_by_rule}}
+  - {call: door user=eve, expect: {status: 400}}
+- name: another status
+  steps:
+  - {call: door user=mallory, expect: {answer: denied, status: 429}}
+- name: the status of others
+  steps:
+  - {call: shop user=ada, repeat: 2, expect: {status: 200}}
+  - {call: shop user=ada, expect: {status: 429}}
+`))
+	want := `ok    c.yaml:2  a status of its own
+FAIL  c.yaml:7  another status
+      c.yaml:9: door user=mallory, after 0s
+      - status: 429
+      + status: 403
+        rule: closed
+        reason: denied_by_rule
+ok    c.yaml:10  the status of others
+3 cases, 1 failed, 7 calls
+`
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Error(diff)
+	}
+}
+
+// A call without an answer fails its case, and the others run.
+func TestCaseWithoutAnAnswer(t *testing.T) {
+	s := runTestFile(t, `cases:
+- name: no reservation
+  steps:
+  - {call: 'chat reservation_id=${reservation}', expect: allowed}
+- name: fine
+  steps:
+  - {call: shop user=ada, expect: allowed}
+`)
+	const why = "the call has ${reservation}, and no call before it made a reservation"
+	want := `FAIL  c.yaml:2  no reservation
+      c.yaml:4: chat reservation_id=${reservation}, after 0s
+      error: ` + why + `
+ok    c.yaml:5  fine
+2 cases, 1 failed, 1 calls
+`
+	if diff := cmp.Diff(want, textOf(t, s)); diff != "" {
+		t.Error(diff)
+	}
+	var tap, junit strings.Builder
+	if err := errors.Join(writeTAP(&tap, []testSuite{s}), writeJUnit(&junit, []testSuite{s})); err != nil {
+		t.Fatal(err)
+	}
+	if !strings.Contains(tap.String(), "# error: "+why) || !strings.Contains(junit.String(), `message="`+why+`"`) {
+		t.Errorf("%s\n%s", tap.String(), junit.String())
+	}
+}
+
+// A call that no rule matches fails its case, unless the case says so: a misspelt call would check nothing.
+func TestCallsThatNoRuleMatches(t *testing.T) {
+	got := textOf(t, runTestFile(t, `cases:
+- name: a domain that is none
+  steps:
+  - {call: shpo user=ada, expect: allowed}
+- name: a key that is none
+  steps:
+  - {call: shop usr=ada, expect: {answer: allowed, remaining: 1}}
+- name: another rule
+  steps:
+  - {call: shop user=ada, expect: {answer: allowed, rule: guests}}
+- name: none is expected, and one matches
+  steps:
+  - {call: shop user=ada, expect: {answer: allowed, rule: none}}
+- name: as expected
+  steps:
+  - {call: shop user=ada, expect: {answer: allowed, rule: users}}
+  - {call: shop usr=ada, expect: {answer: allowed, rule: none}}
+  - {call: door job=a, expect: {answer: allowed, rule: tried}}
+  - call: {domain: shop, descriptors: [{entries: [{key: usr, value: ada}]}, {entries: [{key: user, value: ada}]}]}
+    expect: {answer: allowed, rule: users}
+`))
+	want := `FAIL  c.yaml:2  a domain that is none
+      c.yaml:4: shpo user=ada, after 0s
+      - rule: one that matches, or rule: none where none should
+      + rule: none: there is no domain "shpo"; did you mean "shop"?
+FAIL  c.yaml:5  a key that is none
+      c.yaml:7: shop usr=ada, after 0s
+      - rule: one that matches, or rule: none where none should
+      + rule: none: the nearest is users: key user missing; has key usr, which the rule does not name (did you mean user?)
+      - remaining: 1
+      + remaining: none
+FAIL  c.yaml:8  another rule
+      c.yaml:10: shop user=ada, after 0s
+      - rule: guests
+      + rule: users
+        remaining: 1
+FAIL  c.yaml:11  none is expected, and one matches
+      c.yaml:13: shop user=ada, after 0s
+      - rule: none
+      + rule: users
+        remaining: 1
+ok    c.yaml:14  as expected
+5 cases, 4 failed, 8 calls
+`
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Error(diff)
+	}
+}
+
+// A settlement settles, unless the case expects another result: any id is allowed.
+func TestSettlementsOfCases(t *testing.T) {
+	const settle = `{domain: chat, descriptors: [{entries: [{key: reservation_id, value: "${reservation}"}], hits_addend: 1}]}`
+	got := textOf(t, runTestFile(t, `cases:
+- name: an id that is none
+  steps:
+  - {call: {domain: chat, descriptors: [{entries: [{key: reservation_id, value: bogus}], hits_addend: 1}]}, expect: allowed}
+- name: twice
+  steps:
+  - {call: chat key=k, expect: allowed}
+  - {call: `+settle+`, expect: {settlement: settled}}
+  - {call: `+settle+`, expect: {answer: allowed, settlement: repeated}}
+  - {call: chat reservation_id=bogus, expect: {settlement: no_number}}
+- name: nothing to settle
+  steps:
+  - {call: chat key=k, expect: {settlement: settled}}
+`))
+	want := `FAIL  c.yaml:2  an id that is none
+      c.yaml:4: {"descriptors":[{"entries":[{"key":"reservation_id","value":"bogus"}],"hits_addend":1}],"domain":"chat"}, after 0s
+      - settlement: settled
+      + settlement: malformed
+        rule: settle
+ok    c.yaml:5  twice
+FAIL  c.yaml:11  nothing to settle
+      c.yaml:13: chat key=k, after 0s
+      - settlement: settled
+      + settlement: none
+        rule: reserve
+        remaining: 99
+3 cases, 2 failed, 6 calls
+`
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Error(diff)
+	}
+}
+
+// A run that breaks off has the outcome of the cases until then.
+func TestRunThatBreaksOff(t *testing.T) {
 	cfg, err := config.Parse("rules.yaml", []byte(testedRules), nil)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := f.Run(t.Context(), cfg); err == nil || !strings.Contains(err.Error(), "no call before it made a reservation") {
-		t.Errorf("a reservation that is none: %v", err)
+	f, _ := parseTestFile("c.yaml", []byte("cases: [{name: a, steps: [{call: shop user=ada, expect: allowed}]}]"))
+	stopped := testRun{f, cfg}
+	ctx, cancel := context.WithCancelCause(t.Context())
+	first, err := runTests(ctx, []testRun{stopped})
+	if err != nil || len(first) != 1 {
+		t.Fatalf("%v, %v", first, err)
+	}
+	cancel(errors.New("interrupted"))
+	suites, err := runTests(ctx, []testRun{stopped, stopped})
+	if err == nil || !strings.Contains(err.Error(), "c.yaml:1: ") || len(suites) != 1 || len(suites[0].Results) != 0 {
+		t.Errorf("got %v, %v", suites, err)
 	}
 }
 

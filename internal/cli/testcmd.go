@@ -1,12 +1,14 @@
 package cli
 
 import (
+	"context"
 	"fmt"
 	"io"
 	"path/filepath"
 
 	"github.com/spf13/cobra"
 
+	"github.com/ratelimit/ratelimit/config"
 	"github.com/ratelimit/ratelimit/internal/cli/manifest"
 	"github.com/ratelimit/ratelimit/internal/command"
 )
@@ -24,7 +26,8 @@ func NewTest() *cobra.Command {
 		Use: "test FILE...", Short: "Run calls and expected answers against a configuration", ValidArgsFunction: offerFiles,
 		Long: `test runs files of cases against a configuration, in memory and without a service. A case
 is a list of steps: calls with the answers that they should have, and times to move on by.
-It exits with 0 if every answer is as expected, 1 if one is not, and 2 if a file is wrong.
+A call that no rule matches is not as expected, unless the case expects rule: none. test exits
+with 0 if every answer is as expected, 1 if one is not, and 2 if a file is wrong.
 
   config: ratelimit.yaml          # beside this file; --config wins
   cases:
@@ -71,28 +74,47 @@ func (f *testFlags) run(cmd *cobra.Command, paths []string) error {
 	if err != nil {
 		return err
 	}
-	suites := make([]testSuite, 0, len(sources))
+	runs := make([]testRun, 0, len(sources))
 	for _, s := range sources {
-		suite, err := f.suite(cmd, s)
+		r, err := f.load(s)
 		if err != nil {
 			return err
 		}
-		suites = append(suites, suite)
+		runs = append(runs, r)
 	}
+	suites, broken := runTests(cmd.Context(), runs)
 	if err := report(cmd.OutOrStdout(), suites); err != nil {
 		return command.Failed(err)
 	}
-	if n, _, _ := countFailed(suites); n > 0 {
+	if n, _, _ := countFailed(suites); n > 0 && broken == nil {
 		return command.Refused()
 	}
-	return nil
+	return command.Failed(broken)
 }
 
-// suite runs the cases of a file.
-func (f *testFlags) suite(cmd *cobra.Command, s manifest.Source) (testSuite, error) {
+// testRun is a file of cases with the configuration that they are for.
+type testRun struct {
+	file *testFile
+	cfg  *config.Config
+}
+
+// runTests runs the cases of all files. A run that breaks off has the outcome until then.
+func runTests(ctx context.Context, runs []testRun) (suites []testSuite, err error) {
+	for _, r := range runs {
+		results, err := r.file.Run(ctx, r.cfg)
+		suites = append(suites, testSuite{File: r.file, Results: results})
+		if err != nil {
+			return suites, err
+		}
+	}
+	return suites, nil
+}
+
+// load reads a file of cases and its configuration.
+func (f *testFlags) load(s manifest.Source) (r testRun, err error) {
 	file, problems := parseTestFile(s.Name, s.Data)
 	if len(problems) > 0 {
-		return testSuite{}, problems
+		return r, problems
 	}
 	from := f.Source
 	if from.File == "" && !from.Demo && file.Config != "" {
@@ -102,9 +124,5 @@ func (f *testFlags) suite(cmd *cobra.Command, s manifest.Source) (testSuite, err
 		}
 	}
 	cfg, err := from.Load()
-	if err != nil {
-		return testSuite{}, err
-	}
-	results, err := file.Run(cmd.Context(), cfg)
-	return testSuite{File: file, Results: results}, command.Failed(err)
+	return testRun{file, cfg}, err
 }

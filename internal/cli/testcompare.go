@@ -1,6 +1,8 @@
 package cli
 
 import (
+	"cmp"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -15,10 +17,14 @@ func (e *testExpect) compare(got *testAnswer, last bool) (wrong []mismatch) {
 		}
 	}
 	check("answer", e.Answer, testVerdict(got.OverallCode))
+	if e.Status != 0 {
+		check("status", strconv.Itoa(e.Status), strconv.Itoa(got.Status))
+	}
 	check("limit", e.Limit, got.Metadata.Limit)
 	check("entity", e.Entity, got.Metadata.Entity)
-	check("rule", e.Rule, got.Metadata.Rule)
 	check("reason", e.Reason, got.Metadata.Reason)
+	wrong = append(wrong, e.compareRule(got)...)
+	check("settlement", e.settlement(got), got.settlement())
 	check("each", strings.Join(e.Each, " "), got.each())
 	if e.Remaining != nil && last {
 		check("remaining", strconv.FormatInt(*e.Remaining, 10), got.remaining())
@@ -30,6 +36,38 @@ func (e *testExpect) compare(got *testAnswer, last bool) (wrong []mismatch) {
 		wrong = got.explain(wrong)
 	}
 	return wrong
+}
+
+// compareRule returns what is wrong about the rule. A call that no rule matches is wrong, unless that is expected.
+func (e *testExpect) compareRule(got *testAnswer) []mismatch {
+	switch {
+	case e.Rule == "" && e.Reason == "" && got.rule() == noRule:
+		return []mismatch{got.unmatched()}
+	case e.Rule == "" || got.hasRule(e.Rule):
+		return nil
+	case got.rule() == noRule:
+		return []mismatch{{"rule", e.Rule, got.unmatched().Got}}
+	}
+	return []mismatch{{"rule", e.Rule, got.rule()}}
+}
+
+// settlement is the expected result of the settlements of an answer: they settle, unless another is expected.
+func (e *testExpect) settlement(got *testAnswer) string {
+	if e.Settlement == "" && len(got.Metadata.Settlements) > 0 {
+		return settled
+	}
+	return e.Settlement
+}
+
+// settlement has the results of the settlements, each once; none = nothing was settled.
+func (a *testAnswer) settlement() string {
+	var all []string
+	for _, s := range a.Metadata.Settlements {
+		if !slices.Contains(all, s.Result) {
+			all = append(all, s.Result)
+		}
+	}
+	return cmp.Or(strings.Join(all, ", "), "none")
 }
 
 func testVerdict(code string) string {
@@ -60,7 +98,7 @@ func (a *testAnswer) remaining() string {
 	return text
 }
 
-// explain adds the members of a denial that were not compared.
+// explain adds the other members that were not compared.
 func (a *testAnswer) explain(wrong []mismatch) []mismatch {
 	have := make(map[string]bool)
 	for _, m := range wrong {
@@ -69,7 +107,7 @@ func (a *testAnswer) explain(wrong []mismatch) []mismatch {
 	for _, m := range []mismatch{
 		{"limit", "", a.Metadata.Limit},
 		{"entity", "", a.Metadata.Entity},
-		{"rule", "", a.Metadata.Rule},
+		{"rule", "", a.rule()},
 		{"reason", "", a.Metadata.Reason},
 		{"remaining", "", a.remaining()},
 	} {

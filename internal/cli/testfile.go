@@ -2,17 +2,20 @@ package cli
 
 import (
 	"encoding/json"
+	"net/http"
 	"strings"
 	"time"
 
 	"github.com/ratelimit/ratelimit/config/yamlcfg"
+	"github.com/ratelimit/ratelimit/pkg/descriptor"
 	"github.com/ratelimit/ratelimit/pkg/rls"
 )
 
 // Bounds of a file.
 const (
-	maxRepeat  = 1_000_000
-	maxAdvance = 10 * 366 * 24 * time.Hour
+	maxRepeat     = 1_000_000
+	maxAdvance    = 10 * 366 * 24 * time.Hour
+	maxTestStatus = 599
 )
 
 // testFile is a file of cases: calls, and the answers that are expected. Every case begins with full buckets at the same
@@ -44,10 +47,12 @@ type testStep struct {
 // testExpect is the answer that a call should have. Members that are absent are not compared.
 type testExpect struct {
 	Answer     string // allowed or denied; "" = either
+	Status     int    // over HTTP; 0 = any
 	Limit      string // that denied
 	Entity     string // whose limit denied
-	Rule       string // that denied
+	Rule       string // that denied, or that a descriptor of an admitted call matches; none = no rule matches
 	Reason     string // of the denial
+	Settlement string // result of the settlements; "" = settled, if there are some
 	Remaining  *int64 // tokens of the tightest limit, rounded down
 	RetryAfter *time.Duration
 	Each       []string // allowed or denied, for each descriptor
@@ -180,6 +185,14 @@ const (
 	denied  = "denied"
 )
 
+// settled is the result of a settlement that is booked.
+const settled = "settled"
+
+// settlementResults are the results that a settlement can have here.
+func settlementResults() []string {
+	return []string{settled, "repeated", "malformed", "forged", "expired", "wrong_namespace", descriptor.NoNumber, descriptor.IsRefund}
+}
+
 // read reads the answer alone, or a mapping with more.
 func (e *testExpect) read(n yamlcfg.Node) {
 	if n.IsScalar() {
@@ -191,6 +204,8 @@ func (e *testExpect) read(n yamlcfg.Node) {
 	}
 	n.Fields(
 		yamlcfg.Field{Name: "answer", Read: yamlcfg.Enum(&e.Answer, allowed, denied).Decode},
+		yamlcfg.Field{Name: "status", Read: yamlcfg.Integer(&e.Status, http.StatusOK, maxTestStatus).Decode},
+		yamlcfg.Field{Name: "settlement", Read: yamlcfg.Enum(&e.Settlement, settlementResults()...).Decode},
 		text("limit", &e.Limit), text("entity", &e.Entity), text("rule", &e.Rule), text("reason", &e.Reason),
 		yamlcfg.Field{Name: "remaining", Read: func(n yamlcfg.Node) {
 			e.Remaining = new(int64)
@@ -208,7 +223,7 @@ func (e *testExpect) read(n yamlcfg.Node) {
 			})
 		}},
 	)
-	if e.Answer == allowed && e.Limit+e.Entity+e.Rule+e.Reason != "" {
-		n.Failf("answer is allowed; limit, entity, rule and reason are of a denial")
+	if e.Answer == allowed && e.Limit+e.Entity+e.Reason != "" {
+		n.Failf("answer is allowed; limit, entity and reason are of a denial")
 	}
 }

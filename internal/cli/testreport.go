@@ -59,6 +59,9 @@ func (f *testFailure) text(file string) string {
 		fmt.Fprintf(&b, ", call %d of %d", f.Nth, f.Of)
 	}
 	fmt.Fprintf(&b, ", after %v\n", f.At)
+	if f.Error != "" {
+		fmt.Fprintf(&b, "error: %s\n", f.Error)
+	}
 	for _, m := range f.Wrong {
 		if m.Want == "" {
 			fmt.Fprintf(&b, "  %s: %s\n", m.Member, m.Got)
@@ -70,6 +73,15 @@ func (f *testFailure) text(file string) string {
 		}
 	}
 	return b.String()
+}
+
+// message describes a failure in a line.
+func (f *testFailure) message() string {
+	if f.Error != "" {
+		return f.Error
+	}
+	m := f.Wrong[0]
+	return m.Member + " is " + m.Got + ", not " + m.Want
 }
 
 // writeTAP writes the outcome in version 13 of the Test Anything Protocol.
@@ -132,8 +144,7 @@ func writeJUnit(w io.Writer, suites []testSuite) error {
 			c := junitCase{Name: r.Case.Name, Class: s.File.Name, File: s.File.Name, Line: r.Case.Line}
 			if f := r.Fail; f != nil {
 				one.Failures++
-				message := f.Wrong[0].Member + " is " + f.Wrong[0].Got + ", not " + f.Wrong[0].Want
-				c.Failure = &junitFailure{Message: message, Text: f.text(s.File.Name)}
+				c.Failure = &junitFailure{Message: f.message(), Text: f.text(s.File.Name)}
 			}
 			one.Cases = append(one.Cases, c)
 		}

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/ratelimit/ratelimit/config"
+	"github.com/ratelimit/ratelimit/pkg/descriptor"
 	"github.com/ratelimit/ratelimit/pkg/embedded"
 	"github.com/ratelimit/ratelimit/pkg/limiter"
 	"github.com/ratelimit/ratelimit/pkg/reservation"
@@ -34,7 +35,8 @@ type testFailure struct {
 	Nth   int           // which of the repetitions, from 1
 	Of    int           // number of repetitions
 	At    time.Duration // since the case began
-	Wrong []mismatch
+	Wrong []mismatch    // none where the call has no answer
+	Error string        // why the call has no answer
 }
 
 // mismatch is a member of an answer that is not as expected.
@@ -48,7 +50,8 @@ const reservationPlaceholder = "${reservation}"
 // testStart is when a case begins, unless it says when.
 func testStart() time.Time { return time.Date(2026, time.January, 1, 0, 0, 0, 0, time.UTC) }
 
-// Run runs the cases of a file, one after the other.
+// Run runs the cases of a file, one after the other. It fails where no service can be made, or the context ends; then
+// it returns the results until then.
 func (f *testFile) Run(ctx context.Context, cfg *config.Config) ([]testResult, error) {
 	results := make([]testResult, 0, len(f.Cases))
 	for i := range f.Cases {
@@ -66,6 +69,7 @@ type testPlayer struct {
 	start       time.Time
 	advanced    atomic.Int64 // nanoseconds since the start
 	handler     http.Handler
+	rules       *descriptor.Rules
 	reservation string // ID of the last one
 }
 
@@ -124,6 +128,7 @@ func (p *testPlayer) open(ctx context.Context, cfg *config.Config) (stop func() 
 		return stop, err
 	}
 	service.SetRules(cfg.Rules)
+	p.rules = cfg.Rules
 	p.handler = service.JSONHandler()
 	return func() error { return errors.Join(books.Close(ctx), store.Close(context.WithoutCancel(ctx))) }, nil
 }
@@ -143,13 +148,15 @@ func (p *testPlayer) step(ctx context.Context, s *testStep, calls *int) (*testFa
 		if err := ctx.Err(); err != nil {
 			return nil, context.Cause(ctx)
 		}
+		fail := testFailure{Line: s.Line, Call: s.Text, Nth: n, Of: s.Repeat, At: p.at()}
 		got, err := p.call(ctx, s.Call)
 		if err != nil {
-			return nil, fmt.Errorf("line %d: %w", s.Line, err)
+			fail.Error = err.Error()
+			return &fail, nil
 		}
 		*calls++
-		if wrong := s.Expect.compare(got, n == s.Repeat); len(wrong) > 0 {
-			return &testFailure{Line: s.Line, Call: s.Text, Nth: n, Of: s.Repeat, At: p.at(), Wrong: wrong}, nil
+		if fail.Wrong = s.Expect.compare(got, n == s.Repeat); len(fail.Wrong) > 0 {
+			return &fail, nil
 		}
 	}
 	return nil, nil //nolint:nilnil // nil is no failure
@@ -166,9 +173,12 @@ func (r *answerRecorder) Header() http.Header            { return r.header }
 func (r *answerRecorder) Write(text []byte) (int, error) { return r.body.Write(text) }
 func (r *answerRecorder) WriteHeader(code int)           { r.code = code }
 
-// testAnswer is a RateLimitResponse.
+// testAnswer is a RateLimitResponse, with its status over HTTP and the rules of its call.
 type testAnswer struct {
-	OverallCode string `json:"overallCode"`
+	Status      int           `json:"-"`
+	Rules       matchingRules `json:"-"`
+	Error       string        `json:"error"` // of a refused call
+	OverallCode string        `json:"overallCode"`
 	Statuses    []struct {
 		Code           string `json:"code"`
 		LimitRemaining int64  `json:"limitRemaining"`
@@ -183,6 +193,9 @@ type testAnswer struct {
 		Limit       string `json:"limit"`
 		RetryAfter  int64  `json:"retry_after"` // seconds
 		Reservation string `json:"reservation_id"`
+		Settlements []struct {
+			Result string `json:"result"`
+		} `json:"settlements"`
 	} `json:"dynamicMetadata"`
 }
 
@@ -200,12 +213,16 @@ func (p *testPlayer) call(ctx context.Context, text string) (*testAnswer, error)
 	}).WithContext(ctx)
 	w := &answerRecorder{header: make(http.Header), code: http.StatusOK}
 	p.handler.ServeHTTP(w, req)
-	if w.code != http.StatusOK && w.code != http.StatusTooManyRequests {
-		return nil, fmt.Errorf("the service refuses the call: %s", bytes.TrimSpace(w.body.Bytes()))
-	}
-	a := new(testAnswer)
+	a := &testAnswer{Status: w.code}
 	if err := json.Unmarshal(w.body.Bytes(), a); err != nil {
 		return nil, fmt.Errorf("the answer %s: %w", w.body.Bytes(), err)
+	}
+	if a.OverallCode == "" { // whatever its status: a rule may give a denial any
+		return nil, fmt.Errorf("the service refuses the call with status %d: %s", w.code, a.Error)
+	}
+	var err error
+	if a.Rules, err = p.matching(text); err != nil {
+		return nil, err
 	}
 	if a.Metadata.Reservation != "" {
 		p.reservation = a.Metadata.Reservation

@@ -69,7 +69,7 @@ type Explanation struct {
 	Admitted  bool     `json:"admitted"` // by the present state
 	// RetryAfter is a duration: after it the same request is admitted if no other takes in the
 	// meantime. It is never if it is never admitted, and absent if it is admitted now or the time
-	// is unknown.
+	// is unknown. It is "when one in flight ends" if that is all that is missing.
 	RetryAfter string `json:"retry_after,omitempty"`
 	// OnUnavailable is the policy that would answer if the store were unavailable: allow, deny or
 	// local.

@@ -11,8 +11,11 @@ import (
 	"github.com/ratelimit/ratelimit/pkg/tokenbucket"
 )
 
-// never is the wait of a request that is never admitted.
-const never = "never"
+// Waits that are no durations.
+const (
+	never       = "never"                   // the request is never admitted
+	whenOneEnds = "when one in flight ends" // nobody knows when
+)
 
 // balances are the limits that a request takes from, with their present balances.
 type balances struct {
@@ -129,7 +132,7 @@ func (b *balances) limit(s *limiter.LimitStatus) Limit {
 func (b *balances) wait(s *limiter.LimitStatus, need int64) string {
 	now := b.now.UnixMilli()
 	if s.Limit.IsInFlight() && need <= s.Limit.Capacity*limiter.Milli {
-		return "when one in flight ends"
+		return whenOneEnds
 	}
 	if s.Limit.IsQuota() && need <= s.Limit.Capacity*limiter.Milli {
 		return s.Reset.String()
@@ -145,17 +148,22 @@ func (b *balances) wait(s *limiter.LimitStatus, need int64) string {
 // maxWait bounds a wait, as a duration ends at 292 years.
 const maxWait = 100 * 366 * 24 * time.Hour
 
-// later returns the longer of two waits; "" is none.
+// later returns the longer of two waits; "" is none. One that nobody knows is longer than a time.
 func later(a, b string) string {
-	if a == never || b == "" {
-		return a
+	switch {
+	case a == never || b == never:
+		return never
+	case a == "" || b == "":
+		return a + b
+	case a == whenOneEnds || b == whenOneEnds:
+		return whenOneEnds
 	}
 	x, errA := time.ParseDuration(a)
 	y, errB := time.ParseDuration(b)
 	if errA == nil && errB == nil && x > y {
 		return a
 	}
-	return b // also for never
+	return b
 }
 
 // peek adds the limits that a request takes from, with their balances, and whether these suffice.

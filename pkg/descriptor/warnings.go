@@ -47,7 +47,7 @@ func (w *warner) warn(path, format string, args ...any) {
 }
 
 func (w *warner) rule(r *Rule) {
-	if earlier := w.hiding(r); earlier != nil {
+	if earlier := w.hiding(r); earlier != nil && earlier.buckets != r.buckets { // prices make rules with the same buckets
 		w.warn(r.path, "can never match: %s (rule %q) stands before it and matches every descriptor that it would; put it first or leave it out",
 			earlier.path, earlier.name)
 	}

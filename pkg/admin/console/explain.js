@@ -44,7 +44,7 @@ function renderCall(x) {
 }
 
 function verdict(x, what) {
-  const wait = x.retry_after ? (x.retry_after === "never" ? ", and never pass" : `, and pass in ${x.retry_after}, if no other request takes tokens`) : "";
+  const wait = x.retry_after ? (x.retry_after === "never" ? ", and never pass" : `, and pass ${/^\d/.test(x.retry_after) ? "in " : ""}${x.retry_after}, if no other request takes tokens`) : "";
   return make("p", { class: "verdict " + (x.admitted ? "good" : "bad") }, `${what} would be ${x.admitted ? "admitted" : "denied"}${wait}.`);
 }
 

@@ -4,15 +4,16 @@
 //
 // A file uses only files of the lines above it, and of its own line:
 //
-//	levels, limitjson, problem, schema             parts of answers
-//	top_counter, top_shard, top_table              most denied and most admitted keys
-//	config, api, call, endpoint, edit              settings, a request, a change of a record
-//	knownname, newname, room                       what is checked before a change
-//	balances, choice, adjust                       buckets, which of them is meant, and its change
-//	entities, limits, effective, disabled, audit   endpoints of entities and limits
-//	namespaces, purge, buckets, usage, top, fleet  endpoints of the rest
-//	search, family, filelimits                     endpoints that also read the configuration file
-//	handler, document, routes                      the table of all endpoints, served and described
+//	levels, limitjson, problem, schema            parts of answers
+//	top_counter, top_shard, top_table             most denied and most admitted keys
+//	config, api, call, endpoint, edit             settings, a request, a change of a record
+//	knownname, newname, room                      what is checked before a change
+//	balances, choice, adjust                      buckets, which of them is meant, and its change
+//	usage, effectivebudgets                       usage, and the budgets of limits that decide
+//	entities, limits, effective, disabled, audit  endpoints of entities and limits
+//	namespaces, purge, buckets, top, fleet        endpoints of the rest
+//	search, family, filelimits                    endpoints that also read the configuration file
+//	handler, document, routes                     the table of all endpoints, served and described
 //
 // # Most denied and most admitted keys
 //

@@ -20,15 +20,9 @@ func (a *API) effective(c *call) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	return api.List[api.EffectiveLimit]{Items: effectiveOf(all)}, nil
-}
-
-func effectiveOf(all []limiter.EffectiveLimit) []api.EffectiveLimit {
-	out := make([]api.EffectiveLimit, len(all))
-	for i, l := range all {
-		out[i] = api.EffectiveLimit{Name: l.Limit.Name, Limit: LimitJSON(l.Limit), Source: l.From()}
-	}
-	return out
+	of := limiter.BudgetBucket{Namespace: c.namespace(), Entity: c.query.Get("entity"), Resource: c.query.Get("resource")}
+	items, err := a.cfg.Sources.effectiveOf(c, of, all)
+	return api.List[api.EffectiveLimit]{Items: items}, err
 }
 
 // limitsChange returns the outcome of an edit of limits, with the limits that decide before and after it.
@@ -57,11 +51,12 @@ func (s Sources) effectiveWith(c *call, ref limiter.Ref, r limiter.Record) ([]ap
 	if resource == limiter.DefaultResource {
 		resource = ""
 	}
-	all, err := s.Effective(c.ctx(), c.namespace(), ref.Entity, resource, limiter.Stored{Ref: ref, Record: r})
+	change := limiter.Stored{Ref: ref, Record: r}
+	all, err := s.Effective(c.ctx(), c.namespace(), ref.Entity, resource, change)
 	if err != nil {
 		return nil, err
 	}
-	return effectiveOf(all), nil
+	return s.effectiveOf(c, limiter.BudgetBucket{Namespace: c.namespace(), Entity: ref.Entity, Resource: resource}, all, change)
 }
 
 // checkNames refuses names of limits that no level, plan or rule has: nothing would consume them.

@@ -29,13 +29,18 @@ func LimitsJSON(limits *limiter.Limits, budgets *limiter.Budgets) map[string]api
 		limit := LimitJSON(l)
 		for _, w := range limiter.UsageWindows() {
 			if b, ok := budgets.Of(l.Name, w); ok {
-				if limit.Budget == nil {
-					limit.Budget = make(map[api.Window]int64)
-				}
-				limit.Budget[api.Window(w.String())] = b.Tokens
+				setBudget(&limit, w, b.Tokens)
 			}
 		}
 		out[l.Name] = limit
 	}
 	return out
+}
+
+// setBudget gives a limit a budget.
+func setBudget(l *api.Limit, w limiter.UsageWindow, tokens int64) {
+	if l.Budget == nil {
+		l.Budget = make(map[api.Window]int64)
+	}
+	l.Budget[api.Window(w.String())] = tokens
 }

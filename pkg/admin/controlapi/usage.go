@@ -205,12 +205,12 @@ func quotaIn(all []limiter.EffectiveLimit, limit string, w limiter.UsageWindow) 
 	return found
 }
 
-// storedBudgets returns the limits that are stored at the places of a bucket.
+// storedBudgets returns the limits that are stored at the places of a bucket. An entity or a resource that is "" has none.
 func (r *budgetReader) storedBudgets(of limiter.BudgetBucket) (*limiter.StoredBudgets, error) {
 	var stored limiter.StoredBudgets
 	for k, ref := range limiter.BudgetPlaces(of.Entity, of.Resource) {
 		at, known := r.stored[ref]
-		if !known && r.store != nil {
+		if !known && r.store != nil && isNamed(ref) {
 			record, err := r.store.Get(r.c.ctx(), of.Namespace, ref)
 			if err != nil {
 				return nil, err
