@@ -185,7 +185,7 @@ type Status struct {
 	Ready         *bool          `json:"ready,omitempty"`  // for traffic
 	Reason        string         `json:"reason,omitempty"` // why it is not ready
 	Configuration *Configuration `json:"configuration,omitempty"`
-	Files         []string       `json:"files,omitempty"`        // of the configuration in force
+	Files         []string       `json:"files,omitempty"`        // of the configuration in force: absolute names, its own file first
 	StoreState    *StoreState    `json:"store_state,omitempty"`  // absent for a store in the process
 	Leases        int64          `json:"leases,omitempty"`       // that it holds now
 	MemoryBytes   int64          `json:"memory_bytes,omitempty"` // resident memory of the process
