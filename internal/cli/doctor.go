@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"maps"
 	"slices"
 	"strings"
@@ -105,7 +104,7 @@ func (f *doctorFlags) write(cmd *cobra.Command, d *diagnosis) error {
 	if f.output == command.OutputJSON || f.output == command.OutputYAML {
 		err = command.WriteOne[any](cmd.OutOrStdout(), f.output, nil, nil, d)
 	} else {
-		_, err = io.WriteString(cmd.OutOrStdout(), d.String())
+		_, err = fmt.Fprintf(cmd.OutOrStdout(), "server: %s\n\n%s", f.answered(), d)
 		err = command.Failed(err)
 	}
 	if err == nil && d.Wrong > 0 {
