@@ -37,6 +37,7 @@ func (s *Service) present(ctx context.Context, out *api.Status) {
 		out.LimitsNotDefined = append(out.LimitsNotDefined, l.name)
 	}
 	out.Problems = append(out.Problems, stateProblems(&state)...)
+	out.Problems = append(out.Problems, s.namespaceProblems(ctx)...)
 	out.Problems = append(out.Problems, limitProblems(undefined)...)
 	out.Problems = append(out.Problems, ruleProblems(s.RLS.Decided(), s.RLS.DeniedBy())...)
 	out.Problems = append(out.Problems, s.problems()...)
@@ -78,6 +79,35 @@ func stateProblems(state *admin.State) (all []api.StatusProblem) {
 			What: "newer files of the configuration are refused, and the one before stays in force: " + c.Error, Since: c.ErrorAt.UTC(),
 			Do: "ratelimit check --config " + file + " shows every mistake", Section: api.SectionReplica,
 		})
+	}
+	return all
+}
+
+// maxClosed bounds the namespaces whose state is read for a status.
+const maxClosed = 100
+
+// namespaceProblems returns the problems of namespaces that rules take from, and that deny each request. One whose state
+// cannot be read has none.
+func (s *Service) namespaceProblems(ctx context.Context) (all []api.StatusProblem) {
+	store, ok := s.Store.(limiter.Control)
+	if !ok {
+		return nil
+	}
+	var names []string
+	for _, d := range s.InForce.Load().Rules.Domains() {
+		names = append(names, d.Namespace())
+	}
+	slices.Sort(names)
+	names = slices.Compact(names)
+	for _, name := range names[:min(len(names), maxClosed)] {
+		ns, err := store.GetNamespace(ctx, name)
+		if err != nil {
+			continue
+		}
+		what, next := command.ClosedNamespace(&api.Namespace{Name: api.Name(name), State: api.NamespaceState(ns.State.String()), Disabled: ns.Disabled})
+		if what != "" {
+			all = append(all, api.StatusProblem{What: what, Since: ns.Since.UTC(), Do: next, Section: api.SectionDenial})
+		}
 	}
 	return all
 }
