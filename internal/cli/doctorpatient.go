@@ -58,6 +58,11 @@ func (p *patient) payers(ctx context.Context) ([]api.Name, error) {
 			return all, nil
 		case err != nil:
 			return all, err
+		}
+		if e.PlanUnknown {
+			p.d.wrong(api.SectionEnforced, unknownPlan(e), fmt.Sprintf("a plan of this name in the file; or another: ratelimit set entity %s --plan NAME", of))
+		}
+		switch {
 		case e.Parent == "":
 			return all, nil
 		case !e.Cascade:
