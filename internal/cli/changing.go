@@ -22,6 +22,8 @@ type changing struct {
 	isNew  bool // names may be new
 	etag   string
 	yes    bool
+
+	changes bool // the command is one of them
 }
 
 // changeFlags are those of commands that change something.
@@ -56,6 +58,7 @@ func (c *changing) switchFlags(cmd *cobra.Command) {
 
 // reasonFlag is for commands whose changes are in the audit.
 func (c *changing) reasonFlag(cmd *cobra.Command) {
+	c.changes = true
 	filledVar(cmd.Flags(), &c.reason, "reason", "TEXT for the audit that says why, such as \"abuse, ticket 4711\"")
 }
 

@@ -86,7 +86,7 @@ Exit codes: 0 all is well; 1 something is wrong; 3 no service answers.`,
 			case f.tableFlags.given():
 				return errors.New("doctor asks a running service, and a table is none: leave out --store and --table")
 			}
-			n, err := f.inNamespace(cmd.Context())
+			n, err := f.quietly(cmd.Context())
 			if err != nil {
 				return err
 			}
@@ -219,11 +219,19 @@ func reasonsStep(d *diagnosis) {
 	}
 }
 
+// listNamespacesCommand is the next step where a namespace is unknown.
+const listNamespacesCommand = "ratelimit list namespaces"
+
 // namespaceStep looks whether the namespace denies each of its requests.
 func namespaceStep(ctx context.Context, n *api.NamespaceClient, d *diagnosis) error {
 	ns, err := n.Get(ctx)
 	switch {
-	case isUnsupported(err) || isNotFound(err):
+	case isUnsupported(err):
+		return nil
+	case isNotFound(err):
+		if p, ok := errors.AsType[*api.Problem](err); ok && !d.says(listNamespacesCommand) {
+			d.wrong(api.SectionEnforced, p.Detail, listNamespacesCommand)
+		}
 		return nil
 	case err != nil:
 		return unreadable(d, err)
