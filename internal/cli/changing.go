@@ -2,6 +2,7 @@ package cli
 
 import (
 	"bufio"
+	"context"
 	"errors"
 	"fmt"
 	"os"
@@ -21,6 +22,8 @@ type changing struct {
 	isNew  bool // names may be new
 	etag   string
 	yes    bool
+
+	changes bool // the command is one of them
 }
 
 // changeFlags are those of commands that change something.
@@ -55,6 +58,7 @@ func (c *changing) switchFlags(cmd *cobra.Command) {
 
 // reasonFlag is for commands whose changes are in the audit.
 func (c *changing) reasonFlag(cmd *cobra.Command) {
+	c.changes = true
 	filledVar(cmd.Flags(), &c.reason, "reason", "TEXT for the audit that says why, such as \"abuse, ticket 4711\"")
 }
 
@@ -62,7 +66,7 @@ func (c *changing) yesFlag(cmd *cobra.Command) {
 	cmd.Flags().BoolVarP(&c.yes, "yes", "y", false, "do not ask")
 }
 
-// confirm asks before something is deleted.
+// confirm asks before something is deleted. The end of the context is an answer, too.
 func (c *changing) confirm(cmd *cobra.Command, what string) error {
 	if c.yes || c.dryRun {
 		return nil
@@ -72,6 +76,13 @@ func (c *changing) confirm(cmd *cobra.Command, what string) error {
 		return fmt.Errorf("%s asks before it deletes %s, and there is no terminal: add --yes", cmd.CommandPath(), what)
 	}
 	cmd.PrintErrf("Delete %s? [y/N] ", what)
+	ctx := cmd.Context()
+	for !pressed(in, glance) {
+		if ctx.Err() != nil {
+			cmd.PrintErrln()
+			return command.Failed(fmt.Errorf("%w: nothing was deleted", context.Cause(ctx)))
+		}
+	}
 	line, _ := bufio.NewReader(in).ReadString('\n') // no answer is no
 	if answer := strings.ToLower(strings.TrimSpace(line)); answer != "y" && answer != "yes" {
 		return command.Failed(errors.New("nothing was deleted"))

@@ -30,7 +30,7 @@ type source func(ctx context.Context, n *api.NamespaceClient, offer func(api.Nam
 func (c completer) values(cmd *cobra.Command, typed string, from source) ([]string, cobra.ShellCompDirective) {
 	ctx, cancel := context.WithTimeout(cmd.Context(), completionTime)
 	defer cancel()
-	n, err := c.operator.inNamespace(ctx)
+	n, err := c.operator.quietly(ctx)
 	if err != nil {
 		return nil, cobra.ShellCompDirectiveNoFileComp
 	}

@@ -21,10 +21,8 @@ import (
 	"time"
 
 	"github.com/spf13/pflag"
-	"gopkg.in/yaml.v3"
 
 	"github.com/ratelimit/ratelimit/config"
-	"github.com/ratelimit/ratelimit/config/yamlcfg"
 	"github.com/ratelimit/ratelimit/internal/command"
 	"github.com/ratelimit/ratelimit/internal/server"
 )
@@ -45,6 +43,7 @@ type connection struct {
 
 	context   string // name of the context to use; "" = none was named
 	used      string // name of the context that is used; "" = none
+	way       string // that the server was found by, for people
 	namespace string // of the context that is used; "" = the default
 
 	opening sync.Once
@@ -67,121 +66,6 @@ const ServerVariable = "RATELIMIT_SERVER"
 
 // adminUsage is that of --server for commands of administration.
 const adminUsage = "admin listener of a running service: unix:///PATH or https://HOST:PORT (default: the environment variable " + ServerVariable + "; else its socket, found by --config, --data or in the run directory)"
-
-// find sets the server, unless it was named or is in the environment, to the admin listener of a service: the one
-// with a data directory or a configuration, else the only one in the run directory. Like
-// serve it reads the file in the working directory where no other is named.
-func (c *connection) find(ctx context.Context, data, file string) error {
-	if done, err := c.findNamed(data != "" || file != ""); done || err != nil {
-		return err
-	}
-	if data == "" && file == "" {
-		if _, err := os.Stat(command.DefaultFile); err != nil {
-			return c.findRunning(ctx)
-		}
-		file = command.DefaultFile
-	}
-	cfg, err := config.Load(file, config.Options{Demo: file == ""}) // without a file: the defaults
-	if problems, ok := errors.AsType[yamlcfg.Problems](err); ok {
-		return c.findBeside(ctx, file, problems)
-	}
-	if err != nil {
-		return err
-	}
-	if data != "" {
-		cfg.Store.Type, cfg.Store.Embedded.Data = config.StoreEmbedded, data
-	}
-	path, err := server.AdminSocket(cfg)
-	switch {
-	case err != nil:
-		return command.Failed(err)
-	case path != "":
-		c.server = "unix://" + path
-		return nil
-	case cfg.Server.Admin.Address == config.AdminOff:
-		return command.Failed(errors.New("the configuration says server.admin.address: off, so there is no admin listener"))
-	default:
-		return c.findRunning(ctx)
-	}
-}
-
-// findNamed sets the server that a flag, the environment or a context names, if one does. Here
-// says that flags name a service of this machine, which wins over the environment.
-func (c *connection) findNamed(here bool) (bool, error) {
-	switch {
-	case c.server != "" && c.context != "":
-		return false, errors.New("--server and --context both name a service: leave one of them out")
-	case c.server != "":
-		return true, nil
-	case c.context != "":
-		return c.useContext(c.context)
-	case here:
-		return false, nil
-	}
-	c.server = os.Getenv(ServerVariable)
-	if c.server != "" {
-		return true, nil
-	}
-	return c.useContext("")
-}
-
-// findBeside finds the service of a configuration with mistakes: it runs with the one before. Of the file it
-// reads the places where the socket may be, and nothing else.
-func (c *connection) findBeside(ctx context.Context, file string, problems yamlcfg.Problems) error {
-	text, err := config.ReadFile(file, maxBytes)
-	if err != nil {
-		return problems
-	}
-	var at struct {
-		Server struct {
-			Admin struct {
-				Address string `yaml:"address"`
-			} `yaml:"admin"`
-		} `yaml:"server"`
-		Store struct {
-			Embedded struct {
-				Data string `yaml:"data"`
-			} `yaml:"embedded"`
-		} `yaml:"store"`
-	}
-	_ = yaml.Unmarshal(text, &at) // as far as it can be read
-	switch {
-	case strings.HasPrefix(at.Server.Admin.Address, "unix:"):
-		c.server = at.Server.Admin.Address
-		return nil
-	case at.Server.Admin.Address != "":
-		return problems
-	case at.Store.Embedded.Data != "":
-		path, err := filepath.Abs(filepath.Join(at.Store.Embedded.Data, server.SocketName))
-		if err == nil && isSocket(path) {
-			c.server = "unix://" + path
-			return nil
-		}
-	}
-	if c.findRunning(ctx) != nil {
-		return problems
-	}
-	return nil
-}
-
-// isSocket reports whether there is a socket at a path.
-func isSocket(path string) bool {
-	info, err := os.Stat(path)
-	return err == nil && info.Mode()&fs.ModeSocket != 0
-}
-
-func (c *connection) findRunning(ctx context.Context) error {
-	found := server.FindSocket(ctx)
-	switch len(found) {
-	case 1:
-		c.server = "unix://" + found[0]
-		return nil
-	case 0:
-		return command.Unanswered(errors.New("no running service was found in a run directory: one that keeps a data directory is found with --data DIR or its --config FILE, any other with --server unix:///PATH"))
-	default:
-		return command.Failed(fmt.Errorf("%d services run here: say which with --server, one of unix://%s", len(found), strings.Join(found, ", unix://")))
-	}
-}
 
 // do sends a request and returns the answer if it is 200. Its body is to be closed.
 func (c *connection) do(req *http.Request) (*http.Response, error) {
@@ -367,6 +251,7 @@ func (c *connection) useContext(name string) (bool, error) {
 		return false, fmt.Errorf("context %s: its token is in the environment variable %s, which is not set", name, from.TokenEnv)
 	}
 	c.used, c.server, c.namespace = name, from.Server, from.Namespace
+	c.way = "by the context " + name
 	c.ca = cmp.Or(c.ca, from.CA)
 	if c.cert == "" && c.key == "" {
 		c.cert, c.key = from.Cert, from.Key

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"maps"
 	"slices"
 	"strings"
@@ -55,6 +54,11 @@ func (d *diagnosis) wrong(section, found, next string) {
 	d.add(finding{Section: section, Found: found, Next: next})
 }
 
+// says reports whether a problem has the next step.
+func (d *diagnosis) says(next string) bool {
+	return slices.ContainsFunc(d.Findings, func(f finding) bool { return !f.OK && f.Next == next })
+}
+
 // doctorFlags are those of the command doctor.
 type doctorFlags struct {
 	operator
@@ -82,7 +86,7 @@ Exit codes: 0 all is well; 1 something is wrong; 3 no service answers.`,
 			case f.tableFlags.given():
 				return errors.New("doctor asks a running service, and a table is none: leave out --store and --table")
 			}
-			n, err := f.inNamespace(cmd.Context())
+			n, err := f.quietly(cmd.Context())
 			if err != nil {
 				return err
 			}
@@ -105,7 +109,7 @@ func (f *doctorFlags) write(cmd *cobra.Command, d *diagnosis) error {
 	if f.output == command.OutputJSON || f.output == command.OutputYAML {
 		err = command.WriteOne[any](cmd.OutOrStdout(), f.output, nil, nil, d)
 	} else {
-		_, err = io.WriteString(cmd.OutOrStdout(), d.String())
+		_, err = fmt.Fprintf(cmd.OutOrStdout(), "server: %s\n%s", f.answered(), d)
 		err = command.Failed(err)
 	}
 	if err == nil && d.Wrong > 0 {
@@ -144,12 +148,12 @@ func (f *doctorFlags) examine(ctx context.Context, n *api.NamespaceClient) (*dia
 	}
 	d.outage = slices.ContainsFunc(status.Problems, func(p api.StatusProblem) bool { return p.Section == api.SectionOutage })
 	if f.entity != "" {
-		p := patient{n: n, d: d, namespace: api.Name(f.namespace), entity: api.Name(f.entity), resource: api.Name(f.resource)}
+		p := patient{n: n, d: d, entity: api.Name(f.entity), resource: api.Name(f.resource)}
 		if err := p.examine(ctx, status.Can); err != nil {
 			return nil, err
 		}
 	}
-	for _, section := range []func(context.Context, *api.NamespaceClient, *api.Status, *diagnosis) error{f.denialSection, enforcedSection, otherSections} {
+	for _, section := range []func(context.Context, *api.NamespaceClient, *api.Status, *diagnosis) error{denialSection, enforcedSection, otherSections} {
 		if err := section(ctx, n, status, d); err != nil {
 			return nil, err
 		}
@@ -161,21 +165,26 @@ func (f *doctorFlags) examine(ctx context.Context, n *api.NamespaceClient) (*dia
 func (d *diagnosis) problems(s *api.Status, section string) bool {
 	found := false
 	for _, p := range s.Problems {
-		if p.Section == section {
+		if p.Section != section {
+			continue
+		}
+		found = true
+		if !d.says(p.Do) {
 			d.wrong(section, problemText(&p), p.Do)
-			found = true
 		}
 	}
 	return found
 }
 
 // denialSection looks for denials that are not meant.
-func (f *doctorFlags) denialSection(ctx context.Context, n *api.NamespaceClient, s *api.Status, d *diagnosis) error {
+func denialSection(ctx context.Context, n *api.NamespaceClient, s *api.Status, d *diagnosis) error {
 	if !d.problems(s, api.SectionDenial) {
 		d.well(api.SectionDenial, "each limit that requests consume is defined", "")
 	}
-	if err := f.disabledStep(ctx, n, d); err != nil {
-		return err
+	for _, step := range []func(context.Context, *api.NamespaceClient, *diagnosis) error{namespaceStep, disabledStep} {
+		if err := step(ctx, n, d); err != nil {
+			return err
+		}
 	}
 	reasonsStep(d)
 	top, err := n.Service.Top(ctx, api.TopOf{By: api.TopDenied, Size: 1})
@@ -210,29 +219,50 @@ func reasonsStep(d *diagnosis) {
 	}
 }
 
-// disabledStep looks for subjects that are disabled.
-func (f *doctorFlags) disabledStep(ctx context.Context, n *api.NamespaceClient, d *diagnosis) error {
+// listNamespacesCommand is the next step where a namespace is unknown.
+const listNamespacesCommand = "ratelimit list namespaces"
+
+// namespaceStep looks whether the namespace denies each of its requests.
+func namespaceStep(ctx context.Context, n *api.NamespaceClient, d *diagnosis) error {
+	ns, err := n.Get(ctx)
+	switch {
+	case isUnsupported(err):
+		return nil
+	case isNotFound(err):
+		if p, ok := errors.AsType[*api.Problem](err); ok && !d.says(listNamespacesCommand) {
+			d.wrong(api.SectionEnforced, p.Detail, listNamespacesCommand)
+		}
+		return nil
+	case err != nil:
+		return unreadable(d, err)
+	}
+	what, next := command.ClosedNamespace(ns)
+	if what != "" && !d.says(next) { // the status may have it
+		d.wrong(api.SectionDenial, what, next)
+	}
+	return nil
+}
+
+// disabledStep looks for subjects that are disabled, beside the namespace.
+func disabledStep(ctx context.Context, n *api.NamespaceClient, d *diagnosis) error {
 	list, err := n.ListDisabled(ctx, api.Page{Size: 1000})
 	switch {
 	case isUnsupported(err):
 		return nil
 	case err != nil:
 		return unreadable(d, err)
+	}
+	some := slices.DeleteFunc(list.Items, func(one api.Disabled) bool { return one.Level == api.LevelNamespace })
+	switch {
+	case len(some) > 0 || list.Next != "":
+		more := ""
+		if list.Next != "" {
+			more = " or more"
+		}
+		d.well(api.SectionDenial, fmt.Sprintf("%s%s disabled", command.Count(len(some), "subject"), more), "is it meant? ratelimit list disabled")
 	case len(list.Items) == 0:
 		d.well(api.SectionDenial, "nothing is disabled", "")
-		return nil
 	}
-	for _, one := range list.Items {
-		if one.Level == api.LevelNamespace {
-			d.wrong(api.SectionDenial, "the namespace is disabled: each of its requests is denied", "ratelimit enable namespace "+api.Name(f.namespace).String())
-			return nil
-		}
-	}
-	more := ""
-	if list.Next != "" {
-		more = " or more"
-	}
-	d.well(api.SectionDenial, fmt.Sprintf("%s%s disabled", command.Count(len(list.Items), "subject"), more), "is it meant? ratelimit list disabled")
 	return nil
 }
 

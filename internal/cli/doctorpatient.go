@@ -16,10 +16,10 @@ import (
 
 // patient is an entity that is denied, or not limited.
 type patient struct {
-	n                 *api.NamespaceClient
-	d                 *diagnosis
-	namespace, entity api.Name
-	resource          api.Name // "" = each
+	n        *api.NamespaceClient
+	d        *diagnosis
+	entity   api.Name
+	resource api.Name // "" = each
 }
 
 // examine says why the entity is denied, or not limited.
@@ -58,6 +58,11 @@ func (p *patient) payers(ctx context.Context) ([]api.Name, error) {
 			return all, nil
 		case err != nil:
 			return all, err
+		}
+		if e.PlanUnknown {
+			p.d.wrong(api.SectionEnforced, unknownPlan(e), fmt.Sprintf("a plan of this name in the file; or another: ratelimit set entity %s --plan NAME", of))
+		}
+		switch {
 		case e.Parent == "":
 			return all, nil
 		case !e.Cascade:
@@ -69,20 +74,23 @@ func (p *patient) payers(ctx context.Context) ([]api.Name, error) {
 	return all, nil
 }
 
-// disabled looks for a payer, a resource or a namespace that is disabled.
+// disabled looks for a payer or a resource that is disabled, and for a namespace that denies each request.
 func (p *patient) disabled(ctx context.Context, payers []api.Name) error {
+	before := p.d.Wrong
+	if err := namespaceStep(ctx, p.n, p.d); err != nil {
+		return err
+	}
 	type subject struct {
 		of   api.Subject
 		text string
 	}
-	all := []subject{{api.Subject{}, "namespace " + p.namespace.String()}}
+	var all []subject
 	if p.resource != "" {
 		all = append(all, subject{api.Subject{Resource: p.resource}, "resource " + p.resource.String()})
 	}
 	for _, id := range payers {
 		all = append(all, subject{api.Subject{Entity: id}, "entity " + id.String()})
 	}
-	found := false
 	for _, s := range all {
 		state, err := p.n.Disabled(ctx, s.of)
 		if err != nil {
@@ -90,10 +98,9 @@ func (p *patient) disabled(ctx context.Context, payers []api.Name) error {
 		}
 		if state.Disabled {
 			p.d.wrong(api.SectionDenial, s.text+" is disabled: requests of "+p.entity.String()+" are denied", "ratelimit enable "+s.text)
-			found = true
 		}
 	}
-	if !found {
+	if p.d.Wrong == before {
 		p.d.well(api.SectionDenial, fmt.Sprintf("entity %s is not disabled", p.entity), "")
 	}
 	return nil

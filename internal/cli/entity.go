@@ -62,9 +62,17 @@ func getEntity(o *operator) *cobra.Command {
 		Use: "entity ID", Short: "Show an entity", Args: oneID, ValidArgsFunction: completer{o}.entity,
 		RunE: o.here(func(cmd *cobra.Command, args []string, n *api.NamespaceClient) error {
 			e, err := n.Entity(cmd.Context(), api.Name(args[0]))
+			if err == nil && e.PlanUnknown {
+				cmd.PrintErrln("note: " + unknownPlan(e))
+			}
 			return show(cmd, o, entityColumns(), e, err)
 		}),
 	}
+}
+
+// unknownPlan says that the plan of an entity has no effect.
+func unknownPlan(e *api.Entity) string {
+	return fmt.Sprintf("entity %s has the plan %s, which the configuration in force does not have: limits of other levels count in its place", e.ID, api.Name(e.Plan))
 }
 
 func listEntities(o *operator) *cobra.Command {
@@ -146,7 +154,7 @@ func (o *operator) currentEntity(ctx context.Context, n *api.NamespaceClient, id
 	case opts.IfMatch == "":
 		opts.IfMatch = e.ETag
 	}
-	e.ETag = ""
+	e.ETag, e.PlanUnknown = "", false
 	return e, opts, nil
 }
 

@@ -16,10 +16,8 @@ import (
 	"github.com/spf13/cobra"
 	"golang.org/x/term"
 
-	"github.com/ratelimit/ratelimit/config"
 	"github.com/ratelimit/ratelimit/internal/cli/manifest"
 	"github.com/ratelimit/ratelimit/internal/command"
-	"github.com/ratelimit/ratelimit/internal/server"
 	"github.com/ratelimit/ratelimit/pkg/admin"
 	"github.com/ratelimit/ratelimit/pkg/embedded"
 	"github.com/ratelimit/ratelimit/pkg/limiter"
@@ -126,7 +124,7 @@ func (f *explainFlags) compute(ctx context.Context, explain func(*admin.Explaine
 	if err != nil {
 		return nil, err
 	}
-	f.runs = answers(ctx, cfg)
+	f.runs = f.runsHere(ctx)
 	store := embedded.New(embedded.Config{})
 	defer func() { _ = store.Close(ctx) }()
 	l, err := limiter.New(limiter.Config{Store: store})
@@ -140,15 +138,19 @@ func (f *explainFlags) compute(ctx context.Context, explain func(*admin.Explaine
 	return explain(&admin.Explainer{InForce: func() *admin.InForce { return inForce }, Decider: l, Now: time.Now})
 }
 
-// answers reports whether a service answers at the socket that a configuration has.
-func answers(ctx context.Context, cfg *config.Config) bool {
-	path, err := server.AdminSocket(cfg)
-	if err != nil || path == "" {
+// runsHere reports whether a service with the file of the configuration runs on this machine.
+func (f *explainFlags) runsHere(ctx context.Context) bool {
+	if f.File == "" {
 		return false
 	}
 	ctx, stop := context.WithTimeout(ctx, time.Second)
 	defer stop()
-	return server.SocketAnswers(ctx, path)
+	wanted, err := newFileService("", f.File)
+	if err != nil {
+		return false
+	}
+	_, err = wanted.find(ctx)
+	return err == nil
 }
 
 // ask has a running service explain, and reads its answer into x.

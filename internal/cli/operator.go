@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"strings"
 
@@ -25,6 +26,7 @@ type operator struct {
 	config    string // file of the service to find
 	output    string
 	given     func(flag string) bool // whether the command line has a flag
+	notes     func() io.Writer       // the standard error
 }
 
 // connect finds the service, and returns a client of it.
@@ -53,8 +55,30 @@ func (o *operator) onTable(ctx context.Context) (*api.Client, error) {
 	return api.NewClient(s, "http://localhost"), nil
 }
 
-// inNamespace is connect for the namespace of the flags.
+// inNamespace is connect for the namespace of the flags. It notes where a command reads one that was never in use: all
+// is empty there. Changes are refused there by the service.
 func (o *operator) inNamespace(ctx context.Context) (*api.NamespaceClient, error) {
+	n, err := o.quietly(ctx)
+	if err != nil || o.changes {
+		return n, err
+	}
+	return n, o.noteUnknown(ctx, n)
+}
+
+// noteUnknown notes that a namespace was never in use.
+func (o *operator) noteUnknown(ctx context.Context, n *api.NamespaceClient) error {
+	if o.namespace == limiter.DefaultNamespace {
+		return nil
+	}
+	if _, err := n.Get(ctx); isNotFound(err) {
+		_, err = fmt.Fprintln(o.notes(), "note:", o.refusal(err))
+		return command.Failed(err)
+	}
+	return nil // the command itself meets any other error
+}
+
+// quietly is inNamespace without a note.
+func (o *operator) quietly(ctx context.Context) (*api.NamespaceClient, error) {
 	if o.namespace == "" {
 		return nil, errors.New("--namespace is empty; leave it out for " + limiter.DefaultNamespace)
 	}

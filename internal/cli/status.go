@@ -67,7 +67,7 @@ func (f *statusFlags) once(cmd *cobra.Command, c *api.Client) error {
 	if f.output == command.OutputJSON || f.output == command.OutputYAML {
 		err = command.WriteOne[any](cmd.OutOrStdout(), f.output, nil, nil, s)
 	} else {
-		_, err = io.WriteString(cmd.OutOrStdout(), statusPage(s, f.server, f.output == command.OutputWide))
+		_, err = io.WriteString(cmd.OutOrStdout(), statusPage(s, f.answered(), f.output == command.OutputWide))
 		err = command.Failed(err)
 	}
 	if err == nil && len(s.Problems) > 0 {
@@ -93,19 +93,21 @@ func (f *statusFlags) show(cmd *cobra.Command, c *api.Client) error {
 		if err != nil {
 			return at + "no answer: " + f.refusal(err).Error() + "\n", nil
 		}
-		return at + statusPage(s, f.server, f.output == command.OutputWide), nil
+		return at + statusPage(s, f.answered(), f.output == command.OutputWide), nil
 	})
 }
 
 // statusLine is a line of the page.
 type statusLine struct{ name, value string }
 
-// statusPage is a status for people. A wide one has the server, and the files and the whole hash of the configuration.
-func statusPage(s *api.Status, server string, wide bool) string {
-	lines := []statusLine{{"version", s.Version}}
-	if wide && server != "" {
-		lines = append(lines, statusLine{"server", server})
+// statusPage is a status for people, with the server that answered, if one did. A wide one has the files and the whole
+// hash of the configuration.
+func statusPage(s *api.Status, answered string, wide bool) string {
+	var lines []statusLine
+	if answered != "" {
+		lines = append(lines, statusLine{"server", answered})
 	}
+	lines = append(lines, statusLine{"version", s.Version})
 	lines = append(lines, statusLine{"you", fmt.Sprintf("%s, role %s", dash(s.Principal), s.Role)}, statusLine{"store", storeText(s)})
 	lines = append(lines, statusLine{"keeps", keepsText(s.Can)})
 	if !s.Started.IsZero() {

@@ -81,6 +81,9 @@ func (f *topFlags) top(cmd *cobra.Command) error {
 	}
 	if cmd.Flags().Changed("namespace") {
 		f.of.Namespace = f.namespace
+		if err := f.noteUnknown(cmd.Context(), c.Namespace(f.namespace)); err != nil {
+			return err
+		}
 	}
 	in, _ := cmd.InOrStdin().(*os.File)
 	out, _ := cmd.OutOrStdout().(*os.File)

@@ -62,6 +62,7 @@ func (o *operator) flags(cmd *cobra.Command) {
 	flags.StringVarP(&o.config, "config", "c", "", "configuration file of the service to ask (default: "+command.DefaultFile+" in the working directory, if it exists)")
 	flags.StringVar(&o.data, "data", "", "data directory of the service to ask")
 	o.given = func(flag string) bool { return flags.Lookup(flag).Changed }
+	o.notes = cmd.ErrOrStderr
 	flags.StringVarP(&o.namespace, "namespace", "n", limiter.DefaultNamespace, "namespace of the request")
 	flags.StringVarP(&o.output, "output", "o", command.OutputTable, "table, wide, json or yaml")
 	_ = cmd.RegisterFlagCompletionFunc("context", completeContext)                                                              // the same

@@ -63,28 +63,31 @@ func (a *adminSide) open(ctx context.Context, cfg *config.Config, log *slog.Logg
 }
 
 func openSocket(ctx context.Context, cfg *config.Config) (*SocketListener, error) {
-	path, err := AdminSocket(cfg)
+	name := AdminSocket(cfg)
+	if name == "" {
+		return ListenSocketRun(ctx)
+	}
+	path, err := filepath.Abs(name)
 	if err != nil {
 		return nil, err
-	}
-	if path == "" {
-		return ListenSocketRun(ctx)
 	}
 	return ListenSocket(ctx, path)
 }
 
 // AdminSocket returns the path of the socket that a configuration names, or has in its data
-// directory. "" means that the socket is in the run directory, or is off.
-func AdminSocket(cfg *config.Config) (string, error) {
+// directory. It may be relative to the working directory of serve. "" means that the socket is in
+// the run directory, or is off.
+func AdminSocket(cfg *config.Config) string {
 	path, named := cfg.Server.Admin.Socket()
-	if !named {
-		dir := cfg.Store.Embedded.Data
-		if cfg.Server.Admin.Address == config.AdminOff || cfg.Store.Type != config.StoreEmbedded || dir == "" {
-			return "", nil
-		}
-		path = filepath.Join(dir, SocketName)
+	dir := cfg.Store.Embedded.Data
+	switch {
+	case named:
+		return path
+	case cfg.Server.Admin.Address == config.AdminOff || cfg.Store.Type != config.StoreEmbedded || dir == "":
+		return ""
+	default:
+		return filepath.Join(dir, SocketName)
 	}
-	return filepath.Abs(path)
 }
 
 // name is where the service listens, for the log.

@@ -4,8 +4,11 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"path/filepath"
+	"slices"
 	"time"
 
+	"github.com/ratelimit/ratelimit/config"
 	"github.com/ratelimit/ratelimit/internal/command"
 	"github.com/ratelimit/ratelimit/pkg/admin"
 	"github.com/ratelimit/ratelimit/pkg/api"
@@ -22,7 +25,7 @@ func (s *Service) present(ctx context.Context, out *api.Status) {
 	now, state, all := s.Clocks.Call(), s.health.State(), s.fleet.State(ctx)
 	here := &all.Replicas[0] // the one that answers
 	out.Started, out.UptimeSeconds = s.activity.since.UTC(), int64(now.Sub(s.activity.since)/time.Second)
-	out.Ready, out.Reason, out.Configuration, out.Files = &here.Ready, here.Reason, &here.Configuration, state.Config.Files
+	out.Ready, out.Reason, out.Configuration, out.Files = &here.Ready, here.Reason, &here.Configuration, absolute(state.Config.Files)
 	out.StoreState, out.Leases, out.MemoryBytes = here.Store, here.Leases, here.MemoryBytes
 	out.Replicas, out.Aggregator = all.Replicas, all.Aggregator
 	ctx, cancel := context.WithTimeout(ctx, readTime)
@@ -34,10 +37,22 @@ func (s *Service) present(ctx context.Context, out *api.Status) {
 		out.LimitsNotDefined = append(out.LimitsNotDefined, l.name)
 	}
 	out.Problems = append(out.Problems, stateProblems(&state)...)
+	out.Problems = append(out.Problems, s.namespaceProblems(ctx)...)
 	out.Problems = append(out.Problems, limitProblems(undefined)...)
 	out.Problems = append(out.Problems, ruleProblems(s.RLS.Decided(), s.RLS.DeniedBy())...)
 	out.Problems = append(out.Problems, s.problems()...)
 	out.Problems = append(out.Problems, fleetProblems(all)...)
+}
+
+// absolute returns the names of files as any working directory has them. One that is built in is no file.
+func absolute(files []string) []string {
+	all := slices.Clone(files)
+	for i, name := range all {
+		if path, err := filepath.Abs(name); err == nil && name != config.ShippedName {
+			all[i] = path
+		}
+	}
+	return all
 }
 
 // stateProblems returns the problems of the state at /readyz.
@@ -58,12 +73,41 @@ func stateProblems(state *admin.State) (all []api.StatusProblem) {
 	if c := state.Config; c.Error != "" {
 		file := "FILE"
 		if len(c.Files) > 0 {
-			file = c.Files[0]
+			file = absolute(c.Files[:1])[0]
 		}
 		all = append(all, api.StatusProblem{
 			What: "newer files of the configuration are refused, and the one before stays in force: " + c.Error, Since: c.ErrorAt.UTC(),
 			Do: "ratelimit check --config " + file + " shows every mistake", Section: api.SectionReplica,
 		})
+	}
+	return all
+}
+
+// maxClosed bounds the namespaces whose state is read for a status.
+const maxClosed = 100
+
+// namespaceProblems returns the problems of namespaces that rules take from, and that deny each request. One whose state
+// cannot be read has none.
+func (s *Service) namespaceProblems(ctx context.Context) (all []api.StatusProblem) {
+	store, ok := s.Store.(limiter.Control)
+	if !ok {
+		return nil
+	}
+	var names []string
+	for _, d := range s.InForce.Load().Rules.Domains() {
+		names = append(names, d.Namespace())
+	}
+	slices.Sort(names)
+	names = slices.Compact(names)
+	for _, name := range names[:min(len(names), maxClosed)] {
+		ns, err := store.GetNamespace(ctx, name)
+		if err != nil {
+			continue
+		}
+		what, next := command.ClosedNamespace(&api.Namespace{Name: api.Name(name), State: api.NamespaceState(ns.State.String()), Disabled: ns.Disabled})
+		if what != "" {
+			all = append(all, api.StatusProblem{What: what, Since: ns.Since.UTC(), Do: next, Section: api.SectionDenial})
+		}
 	}
 	return all
 }

@@ -19,8 +19,8 @@ func (c *Client) ListNamespaces(ctx context.Context, f NamespaceFilter, p Page) 
 	return send[List[Namespace]](ctx, c, http.MethodGet, "/v1/namespaces", query(p, params), nil, ClientOptions{})
 }
 
-// Get reads the namespace, in any state. One that was never used is a problem of the kind
-// NotFound.
+// Get reads the namespace, in any state. One that was never used, and that no rule names,
+// is a problem of the kind NotFound.
 func (n *NamespaceClient) Get(ctx context.Context) (*Namespace, error) {
 	return send[Namespace](ctx, n.Service, http.MethodGet, n.path, nil, nil, ClientOptions{})
 }

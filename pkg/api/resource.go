@@ -51,7 +51,10 @@ type Entity struct {
 	Metadata  map[string]string `json:"metadata,omitempty"` // not interpreted
 	CreatedAt time.Time         `json:"created_at,omitzero"`
 	Disabled  bool              `json:"disabled,omitempty"` // see [Disabled]; not changed by a PUT of the entity
-	ETag      string            `json:"etag,omitempty"`
+	// PlanUnknown says that the configuration in force has no such plan: limits of other levels count in its
+	// place. Only a GET of one entity has it.
+	PlanUnknown bool   `json:"plan_unknown,omitempty"`
+	ETag        string `json:"etag,omitempty"`
 }
 
 // Limits are stored limits of the system, of a resource, or of an entity for a resource.
@@ -185,7 +188,7 @@ type Status struct {
 	Ready         *bool          `json:"ready,omitempty"`  // for traffic
 	Reason        string         `json:"reason,omitempty"` // why it is not ready
 	Configuration *Configuration `json:"configuration,omitempty"`
-	Files         []string       `json:"files,omitempty"`        // of the configuration in force
+	Files         []string       `json:"files,omitempty"`        // of the configuration in force: absolute names, its own file first
 	StoreState    *StoreState    `json:"store_state,omitempty"`  // absent for a store in the process
 	Leases        int64          `json:"leases,omitempty"`       // that it holds now
 	MemoryBytes   int64          `json:"memory_bytes,omitempty"` // resident memory of the process

@@ -119,7 +119,7 @@ func (r Record) content() any {
 	switch {
 	case r.Entity != nil:
 		e := *r.Entity
-		e.ETag, e.CreatedAt, e.Disabled = "", time.Time{}, false
+		e.ETag, e.CreatedAt, e.Disabled, e.PlanUnknown = "", time.Time{}, false, false
 		if len(e.Metadata) == 0 {
 			e.Metadata = nil
 		}

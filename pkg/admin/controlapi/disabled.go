@@ -70,10 +70,8 @@ func (a switches) setDisabled(c *call, ref limiter.Ref, to limiter.Switch) (any,
 	if err := a.names.checkNamespace(c); err != nil {
 		return nil, err
 	}
-	if to == limiter.Disable {
-		if err := a.names.checkDisabled(c, ref); err != nil {
-			return nil, err
-		}
+	if err := a.names.checkDisabled(c, ref); err != nil {
+		return nil, err
 	}
 	done, err := c.store.Edit(c.ctx(), c.now(), c.namespace(), limiter.Edit{Ref: ref, Switch: to, DryRun: dry})
 	if err != nil {

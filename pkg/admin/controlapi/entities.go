@@ -25,7 +25,7 @@ func (a *API) entityEndpoints() []endpoint {
 		},
 		{
 			method: http.MethodGet, path: entityPath, role: admin.RoleRead, result: api.Entity{},
-			summary: "Read an entity", run: getEntity,
+			summary: "Read an entity", run: a.getEntity,
 		},
 		{
 			method: http.MethodPut, path: entityPath, role: admin.RoleAdminister, result: api.EntityChange{}, body: api.Entity{},
@@ -49,7 +49,7 @@ func listEntities(c *call) (any, error) {
 	return listOf(page, err, func(s *limiter.Stored) api.Entity { return *entityOf(s.Record) })
 }
 
-func getEntity(c *call) (any, error) {
+func (a *API) getEntity(c *call) (any, error) {
 	id := c.r.PathValue("entity")
 	r, err := c.get(limiter.EntityRef(id))
 	if err == nil && r.Entity == nil {
@@ -62,7 +62,9 @@ func getEntity(c *call) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	return entityOf(r), nil
+	e := entityOf(r)
+	e.PlanUnknown = e.Plan != "" && a.cfg.Sources.Plans != nil && !slices.Contains(a.cfg.Sources.Plans(), e.Plan)
+	return e, nil
 }
 
 func (a *API) putEntity(c *call) (any, error) {

@@ -1,6 +1,7 @@
 package controlapi
 
 import (
+	"errors"
 	"net/http"
 
 	"github.com/ratelimit/ratelimit/pkg/admin"
@@ -8,7 +9,7 @@ import (
 	"github.com/ratelimit/ratelimit/pkg/limiter"
 )
 
-func namespaceEndpoints() []endpoint {
+func (a *API) namespaceEndpoints() []endpoint {
 	change := func(method, path, summary string, by limiter.Switch) endpoint {
 		return endpoint{
 			method: method, path: path, role: admin.RoleAdminister, result: api.Change[api.Namespace]{}, bare: true, query: changeParams(),
@@ -23,7 +24,7 @@ func namespaceEndpoints() []endpoint {
 		},
 		{
 			method: http.MethodGet, path: namespacePath, role: admin.RoleRead, result: api.Namespace{},
-			summary: "Read a namespace, in any state", run: getNamespace,
+			summary: "Read a namespace, in any state", run: a.getNamespace,
 		},
 		change(http.MethodPut, namespacePath, "Create a namespace, or a purged one anew", limiter.CreateNamespace),
 		change(http.MethodDelete, namespacePath, "Delete a namespace: requests that would take from it are denied, and its content stays", limiter.DeleteNamespace),
@@ -47,9 +48,25 @@ func listNamespaces(c *call) (any, error) {
 	return listOf(page, err, func(ns *limiter.Namespace) api.Namespace { return *namespaceOf(*ns) })
 }
 
-func getNamespace(c *call) (any, error) {
-	ns, err := c.store.GetNamespace(c.ctx(), c.namespace())
-	return namespaceOf(ns), err
+// getNamespace reads a namespace. One that rules name is active before its first request.
+func (a *API) getNamespace(c *call) (any, error) {
+	name, names := c.namespace(), a.newNames()
+	ns, err := c.store.GetNamespace(c.ctx(), name)
+	switch {
+	case !errors.Is(err, limiter.ErrNotFound):
+		return namespaceOf(ns), err
+	case names.isRuled(name):
+		return namespaceOf(limiter.Namespace{Name: name}), nil
+	}
+	known, err := names.namespaces(c)
+	if err != nil {
+		return nil, err
+	}
+	hint := ""
+	if near := limiter.ClosestName(name, known); near != "" {
+		hint = "; did you mean " + api.Name(near).String() + "?"
+	}
+	return nil, notFound("namespace %.100q was never in use%s", name, hint)
 }
 
 // changeState changes the state of a namespace.

@@ -58,16 +58,30 @@ func (n newNames) checkNamespace(c *call) error {
 	if err != nil || allowed || name == limiter.DefaultNamespace {
 		return err
 	}
-	if file := n.file; file != nil && file().resources(name).Ruled { // no request came yet
+	if n.isRuled(name) { // no request came yet
 		return nil
 	}
 	_, err = c.store.GetNamespace(c.ctx(), name)
 	if !errors.Is(err, limiter.ErrNotFound) {
 		return err
 	}
-	page, err := c.store.ListNamespaces(c.ctx(), limiter.NamespaceFilter{}, limiter.Page{Size: limiter.MaxPage})
+	known, err := n.namespaces(c)
 	if err != nil {
 		return err
+	}
+	return invalid("namespace %s was never in use%s", api.Name(name), meant(limiter.ClosestName(name, known)))
+}
+
+// isRuled reports whether rules take from a namespace.
+func (n newNames) isRuled(namespace string) bool {
+	return n.file != nil && n.file().resources(namespace).Ruled
+}
+
+// namespaces returns the names of the default namespace, of those of rules, and of a page of those in use.
+func (n newNames) namespaces(c *call) ([]string, error) {
+	page, err := c.store.ListNamespaces(c.ctx(), limiter.NamespaceFilter{}, limiter.Page{Size: limiter.MaxPage})
+	if err != nil {
+		return nil, err
 	}
 	known := []string{limiter.DefaultNamespace}
 	for _, ns := range page.Items {
@@ -78,7 +92,7 @@ func (n newNames) checkNamespace(c *call) error {
 			known = append(known, d.Namespace())
 		}
 	}
-	return invalid("namespace %s was never in use%s", api.Name(name), meant(limiter.ClosestName(name, known)))
+	return known, nil
 }
 
 // checkParent refuses a parent that is nowhere, unless the entity has it already.
@@ -94,7 +108,7 @@ func (n newNames) checkParent(c *call, id, parent string) error {
 	return n.checkEntityThere(c, "the parent ", parent)
 }
 
-// checkDisabled refuses to disable an entity or a resource that is nowhere.
+// checkDisabled refuses to disable or enable an entity or a resource that is nowhere.
 func (n newNames) checkDisabled(c *call, ref limiter.Ref) error {
 	switch ref.Kind {
 	case limiter.RefResourceLimits:

@@ -33,7 +33,7 @@ func (a *API) Routes() []admin.Route {
 func (a *API) endpoints() []endpoint {
 	all := append(a.generalEndpoints(), observer{a.cfg.Activity, a.cfg.Fleet}.endpoints()...)
 	all = append(all, fleetReader{a.cfg.Fleet}.endpoints()...)
-	all = append(all, namespaceEndpoints()...)
+	all = append(all, a.namespaceEndpoints()...)
 	all = append(all, purgeEndpoints()...)
 	all = append(all, a.entityEndpoints()...)
 	all = append(all, finder{a.cfg.Sources, a.cfg.Activity}.endpoints()...)
