@@ -29,7 +29,7 @@ func (r *rule) schema() yamlcfg.Schema {
 		key("unlimited", "admits the descriptor, takes nothing; others of the call are still decided", yamlcfg.Bool(&r.spec.Unlimited)),
 		key("exempt", "admits the [whole call](#deny-and-exempt), and takes nothing of it", yamlcfg.OneOf(&r.spec.Exempt, yamlcfg.As("call", true))),
 		key("deny", "[denies](#deny-and-exempt) each call with the descriptor", denial(&r.spec.Deny)),
-		key("overdraw", "an explicit number of hits above 0 is a charge, taken whatever is left; 0 peeks", yamlcfg.Bool(&r.spec.Overdraw)),
+		key("overdraw", "a number of hits above 0 of a descriptor is a charge, taken whatever is left; 0 peeks. That of the call is a take", yamlcfg.Bool(&r.spec.Overdraw)),
 		key("settle", "[settles](llm-gateways.md#reserve-and-settle-by-id) the reservation of the entry `reservation_id`", amounts(&r.settle, settled)),
 		key("end", "ends the request of the entry `reservation_id`: frees its places [in flight](#requests-in-flight), other reserved amounts stay", yamlcfg.Bool(&r.spec.End)),
 		key("override", "limit that Envoy's `limit` of a descriptor replaces", limitName(&r.spec.Override)),
