@@ -6,9 +6,11 @@ import (
 	"fmt"
 	"path/filepath"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/ratelimit/ratelimit/config"
+	"github.com/ratelimit/ratelimit/config/yamlcfg"
 	"github.com/ratelimit/ratelimit/internal/command"
 	"github.com/ratelimit/ratelimit/pkg/admin"
 	"github.com/ratelimit/ratelimit/pkg/api"
@@ -37,6 +39,7 @@ func (s *Service) present(ctx context.Context, out *api.Status) {
 		out.LimitsNotDefined = append(out.LimitsNotDefined, l.name)
 	}
 	out.Problems = append(out.Problems, stateProblems(&state)...)
+	out.Problems = append(out.Problems, restartProblems(s.waiting.Load())...)
 	out.Problems = append(out.Problems, s.namespaceProblems(ctx)...)
 	out.Problems = append(out.Problems, limitProblems(undefined)...)
 	out.Problems = append(out.Problems, ruleProblems(s.RLS.Decided(), s.RLS.DeniedBy())...)
@@ -81,6 +84,21 @@ func stateProblems(state *admin.State) (all []api.StatusProblem) {
 		})
 	}
 	return all
+}
+
+// restartProblems returns the problem of settings that take effect at the next start.
+func restartProblems(settings *yamlcfg.Problems) []api.StatusProblem {
+	if settings == nil || len(*settings) == 0 {
+		return nil
+	}
+	names := make([]string, 0, len(*settings))
+	for _, p := range *settings {
+		names = append(names, cmp.Or(p.Path, p.File))
+	}
+	return []api.StatusProblem{{
+		What: "the files have other settings than the service was started with: " + strings.Join(names, ", "),
+		Do:   "restart the service, or take the change back", Section: api.SectionReplica,
+	}}
 }
 
 // maxClosed bounds the namespaces whose state is read for a status.

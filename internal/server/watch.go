@@ -34,6 +34,7 @@ func (s *Service) watch(ctx context.Context, file string, opts config.Options) e
 			s.log.ErrorContext(ctx, "the new configuration is not used", "error", err)
 			return
 		}
+		s.waiting.Store(&cfg.Restart)
 		for _, w := range cfg.Warnings {
 			s.log.WarnContext(ctx, "configuration", "warning", w.String())
 		}
