@@ -70,7 +70,8 @@ func TestAFileLeadsToItsServiceAlone(t *testing.T) {
 	r.end(t)
 
 	place(t, "ratelimit.yaml", broken)
-	asks(t, command.ExitUsage, append(refused, "ratelimit.yaml:"), disable...)
+	asks(t, command.ExitUsage, refused, disable...)
+	asks(t, command.ExitUsage, []string{"\nratelimit.yaml:"}, disable...) // its mistake
 	if code, stdout, stderr := output(t, "list", "disabled", "--server", demoURL); code != command.ExitOK || strings.Contains(stdout, "ada") {
 		t.Errorf("the demo has a change of another: exit code %d\n%s%s", code, stdout, stderr)
 	}

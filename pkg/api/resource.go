@@ -145,6 +145,8 @@ type Change[V any] struct {
 	InMemory bool `json:"in_memory,omitempty"`
 	Before   *V   `json:"before,omitempty"` // absent = there was none
 	After    *V   `json:"after,omitempty"`  // absent = there is none
+	// Note says why the change may not be the one that was meant. Only one without an effect has it.
+	Note string `json:"note,omitempty"`
 }
 
 // Result is the effect of a change.

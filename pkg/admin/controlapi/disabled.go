@@ -1,6 +1,7 @@
 package controlapi
 
 import (
+	"errors"
 	"net/http"
 
 	"github.com/ratelimit/ratelimit/pkg/admin"
@@ -70,8 +71,9 @@ func (a switches) setDisabled(c *call, ref limiter.Ref, to limiter.Switch) (any,
 	if err := a.names.checkNamespace(c); err != nil {
 		return nil, err
 	}
-	if err := a.names.checkDisabled(c, ref); err != nil {
-		return nil, err
+	unknown := a.names.checkDisabled(c, ref)
+	if to == limiter.Disable && unknown != nil {
+		return nil, unknown
 	}
 	done, err := c.store.Edit(c.ctx(), c.now(), c.namespace(), limiter.Edit{Ref: ref, Switch: to, DryRun: dry})
 	if err != nil {
@@ -83,6 +85,8 @@ func (a switches) setDisabled(c *call, ref limiter.Ref, to limiter.Switch) (any,
 	}
 	if done.Changed {
 		change.Result = api.Changed
+	} else if p, ok := errors.AsType[*api.Problem](unknown); ok { // it was never disabled
+		change.Note = withoutAllow(p.Detail)
 	}
 	return change, nil
 }
