@@ -116,6 +116,8 @@ type Disabled struct {
 	Since  time.Time `json:"since,omitzero"`   // of a disabled one; absent = not recorded
 	By     string    `json:"by,omitempty"`     // the principal that disabled it
 	Reason string    `json:"reason,omitempty"` // that the principal gave
+	// Note says that the subject is nowhere, and which may be meant. Only a GET of one subject has it.
+	Note string `json:"note,omitempty"`
 }
 
 // Level is the level of limits.

@@ -35,10 +35,7 @@ func (a switches) endpoints() []endpoint {
 		all = append(all, endpoint{
 			method: http.MethodGet, path: level.path, role: admin.RoleRead, result: api.Disabled{},
 			summary: "Read whether " + level.of + " is disabled",
-			run: func(c *call) (any, error) {
-				r, err := c.store.Get(c.ctx(), c.namespace(), level.ref(c.r))
-				return disabledOf(level.ref(c.r), r), err
-			},
+			run:     func(c *call) (any, error) { return a.disabled(c, level.ref(c.r)) },
 		}, a.endpoint(http.MethodPut, level, limiter.Disable, "Disable "+level.of+": requests that would take from it are denied"),
 			a.endpoint(http.MethodDelete, level, limiter.Enable, "Enable "+level.of))
 	}
@@ -51,6 +48,19 @@ func (a switches) endpoint(method string, level limitsLevel, to limiter.Switch, 
 		query: changeParams(allowNew(api.NewNamespace, api.NewEntity, api.NewResource)), summary: summary,
 		run: func(c *call) (any, error) { return a.setDisabled(c, level.ref(c.r), to) },
 	}
+}
+
+// disabled reads whether the subject of ref is disabled.
+func (a switches) disabled(c *call, ref limiter.Ref) (any, error) {
+	r, err := c.store.Get(c.ctx(), c.namespace(), ref)
+	if err != nil {
+		return nil, err
+	}
+	out := disabledOf(ref, r)
+	if p, ok := errors.AsType[*api.Problem](a.names.checkDisabled(c, ref)); ok && !r.Disabled {
+		out.Note = withoutAllow(p.Detail)
+	}
+	return out, nil
 }
 
 func listDisabled(c *call) (any, error) {
