@@ -3,6 +3,7 @@ package server
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"path/filepath"
 	"slices"
@@ -104,8 +105,8 @@ func restartProblems(settings *yamlcfg.Problems) []api.StatusProblem {
 // maxClosed bounds the namespaces whose state is read for a status.
 const maxClosed = 100
 
-// namespaceProblems returns the problems of namespaces that rules take from, and that deny each request. One whose state
-// cannot be read has none.
+// namespaceProblems returns the problems of namespaces that rules take from, and that deny each request, as far as
+// their state can be read.
 func (s *Service) namespaceProblems(ctx context.Context) (all []api.StatusProblem) {
 	store, ok := s.Store.(limiter.Control)
 	if !ok {
@@ -119,8 +120,11 @@ func (s *Service) namespaceProblems(ctx context.Context) (all []api.StatusProble
 	names = slices.Compact(names)
 	for _, name := range names[:min(len(names), maxClosed)] {
 		ns, err := store.GetNamespace(ctx, name)
-		if err != nil {
+		switch {
+		case errors.Is(err, limiter.ErrNotFound):
 			continue
+		case err != nil: // the store does not answer: nor for the next
+			return all
 		}
 		what, next := command.ClosedNamespace(&api.Namespace{Name: api.Name(name), State: api.NamespaceState(ns.State.String()), Disabled: ns.Disabled})
 		if what != "" {
