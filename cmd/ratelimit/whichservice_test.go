@@ -53,7 +53,7 @@ func TestAFileLeadsToItsServiceAlone(t *testing.T) {
 	demo := start(t, "--demo")
 	demoURL := demo.adminURL(t)
 	disable := []string{"disable", "entity", "user/ada", "--allow-new"}
-	refused := []string{"no running service has the configuration file " + filepath.Join(dir, "ratelimit.yaml"), demoURL + " runs with ratelimit.yaml (built in)", "--server unix://PATH", "--data DIR", "--context NAME"}
+	refused := []string{"no service with the configuration file " + filepath.Join(dir, "ratelimit.yaml") + " was found", demoURL + " runs with the example rules of --demo", "--server unix://PATH", "--data DIR", "--context NAME"}
 	asks(t, command.ExitOK, nil, append(disable, "--dry-run")...) // without a file
 
 	place(t, "ratelimit.yaml", hundredPerDay)

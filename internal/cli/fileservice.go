@@ -187,7 +187,7 @@ func (f *fileService) is(n *neighbor) bool {
 
 // missing is the error where no service runs with the file, as far as can be seen here.
 func (f *fileService) missing(others []neighbor) error {
-	text := "no running service has the configuration file " + f.file
+	text := "no service with the configuration file " + f.file + " was found"
 	if len(f.places) > 0 && !slices.ContainsFunc(others, func(n neighbor) bool { return slices.Contains(f.places, n.socket) }) {
 		text += ": no service answers at " + f.places[0]
 	}
@@ -214,6 +214,8 @@ func neighborsText(all []neighbor) string {
 			file = "does not say which file it has"
 		case n.file == "":
 			file = "runs without a file"
+		case n.file == config.ShippedName:
+			file = "runs with the example rules of --demo"
 		}
 		texts = append(texts, "unix://"+n.socket+" "+file)
 	}
