@@ -38,6 +38,7 @@ type Config struct {
 	Body        descriptor.Body   // of denials, where a domain has no other
 
 	Warnings  yamlcfg.Problems // legal settings that are probably mistakes, sorted
+	Restart   yamlcfg.Problems // those of Warnings, from [Watch], about settings that take effect at the next start
 	Limitador bool             // a file of limitador is among Files
 	Note      string           // what the limits admit, of the first one that may surprise; "" = none does
 	Files     []string         // every file read, in order; the configuration itself first, if it is one

@@ -185,7 +185,8 @@ func (w *watcher) deliver(cfg *Config, err error, first bool) {
 	if first {
 		return // the program runs with it
 	}
-	cfg.Warnings = append(cfg.Warnings, cfg.restart(w.started)...)
+	cfg.Restart = cfg.restart(w.started)
+	cfg.Warnings = append(cfg.Warnings, cfg.Restart...)
 	cfg.Warnings.Sort()
 	w.apply(cfg, nil)
 }

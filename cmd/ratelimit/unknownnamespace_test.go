@@ -30,16 +30,39 @@ func TestReadsOfAnUnknownNamespaceAreNoted(t *testing.T) {
 	asks(t, command.ExitOK, nil, "doctor", "-n", "tenant")
 }
 
-// What is nowhere cannot be enabled, as it cannot be disabled.
-func TestEnablingNothingIsRefused(t *testing.T) {
+// A read of an entity or a resource that is nowhere says so.
+func TestReadsOfWhatIsNowhereAreNoted(t *testing.T) {
+	ownPlace(t)
+	place(t, "ratelimit.yaml", "store: {embedded: {data: data}}\n"+hundredPerDay)
+	r := start(t)
+	r.adminURL(t)
+	asks(t, command.ExitOK, nil, "set", "entity", "user/eve")
+	const entity, resource = "note: entity user/evee is neither stored nor in the configuration nor in use; did you mean user/eve?\n", "note: no rule takes from resource apii in namespace default; did you mean api?\n"
+	for args, want := range map[string]string{
+		"list buckets --entity user/evee": entity, "list usage --entity user/evee": entity, "get usage --entity user/evee": entity,
+		"list buckets --resource apii": resource, "list usage --resource apii": resource, "get usage --resource apii": resource, "capacity apii": resource,
+	} {
+		asks(t, command.ExitOK, []string{want}, strings.Fields(args)...)
+	}
+	for _, args := range []string{"list buckets --entity user/eve", "list usage --resource api", "get usage --entity user/eve", "capacity api"} {
+		if code, stdout, stderr := output(t, strings.Fields(args)...); code != command.ExitOK || stderr != "" {
+			t.Errorf("%s: exit code %d\n%s%s", args, code, stdout, stderr)
+		}
+	}
+}
+
+// To enable what is nowhere has no effect, and a note with the name that may be meant.
+func TestEnablingNothingIsNoted(t *testing.T) {
 	ownPlace(t)
 	place(t, "ratelimit.yaml", hundredPerDay)
 	r := start(t)
 	r.adminURL(t)
 	asks(t, command.ExitOK, nil, "set", "entity", "user/eve")
-	asks(t, command.ExitFailure, []string{"entity user/evee is neither stored nor in the configuration nor in use; did you mean user/eve?"}, "enable", "entity", "user/evee")
-	asks(t, command.ExitFailure, []string{"no rule takes from resource apii", "did you mean api?"}, "enable", "resource", "apii")
-	asks(t, command.ExitOK, []string{"was enabled already"}, "enable", "entity", "user/eve")
+	asks(t, command.ExitOK, []string{"note: entity user/evee is neither stored nor in the configuration nor in use; did you mean user/eve?\n", "entity user/evee was enabled already"}, "enable", "entity", "user/evee")
+	asks(t, command.ExitOK, []string{"note: no rule takes from resource apii in namespace default; did you mean api?\n"}, "enable", "resource", "apii")
+	if _, stdout, stderr := output(t, "enable", "entity", "user/eve"); !strings.Contains(stdout, "was enabled already") || stderr != "" {
+		t.Errorf("a stored entity: %s%s", stdout, stderr)
+	}
 	asks(t, command.ExitOK, nil, "disable", "entity", "user/new", "--allow-new")
 	asks(t, command.ExitOK, []string{"entity user/new enabled"}, "enable", "entity", "user/new")
 }

@@ -24,6 +24,9 @@ func TestAPlanThatIsGoneIsTold(t *testing.T) {
 	place(t, "ratelimit.yaml", strings.NewReplacer("  pro: {rpm: 4/hour, exports: 3/day}\n", "", "user/ada: {plan: pro}", "user/ada: {plan: free}").Replace(kindly))
 	hangUp(t)
 	eventually(t, "the reload", func() bool { return strings.Contains(r.log.String(), "configuration loaded") })
+	if log := r.log.String(); !strings.Contains(log, `msg="plans are gone from the configuration`) || !strings.Contains(log, "plans=[pro]") {
+		t.Errorf("the log does not tell of the plan:\n%s", log)
+	}
 	const gone = " has the plan pro, which the configuration in force does not have"
 	asks(t, command.ExitOK, []string{"note: entity user/bob" + gone}, "get", "entity", "user/bob")
 	asks(t, command.ExitFailure, []string{

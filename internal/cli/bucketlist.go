@@ -72,6 +72,9 @@ func listBuckets(o *operator) *cobra.Command {
 			if err != nil {
 				return err
 			}
+			if len(list.Items) == 0 {
+				o.noteNowhere(cmd.Context(), n, of.Entity, of.Resource)
+			}
 			slices.SortFunc(list.Items, func(a, b api.Bucket) int { // the store has them in no order
 				return cmp.Or(cmp.Compare(a.Entity, b.Entity), cmp.Compare(a.Resource, b.Resource), cmp.Compare(a.Variant, b.Variant))
 			})

@@ -64,6 +64,9 @@ func (o *operator) capacity(cmd *cobra.Command, resource api.Name, busiest int) 
 		r.Add(b)
 		line.line(command.Count(r.Buckets, "bucket"))
 	}
+	if r.Buckets == 0 {
+		o.noteNowhere(cmd.Context(), n, "", resource)
+	}
 	return r, nil
 }
 

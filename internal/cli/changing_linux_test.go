@@ -22,7 +22,7 @@ func asking(ctx context.Context, t *testing.T) (write func(string), answer <-cha
 	r, w := io.Pipe()
 	cmd.SetErr(w)
 	ended := make(chan error, 1)
-	go func() { ended <- new(changing).confirm(cmd, "it") }()
+	go func() { ended <- new(changing).confirm(cmd, "it") }() //nolint:contextcheck // the command has it
 	const question = "Delete it? [y/N] "
 	if _, err := io.ReadFull(r, make([]byte, len(question))); err != nil {
 		t.Fatal(err)

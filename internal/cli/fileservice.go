@@ -118,22 +118,18 @@ func (f *fileService) find(ctx context.Context) (socket string, err error) {
 	for _, place := range f.places {
 		n := identify(ctx, place)
 		switch {
-		case errors.Is(n.err, fs.ErrPermission): // the request says who may
-			return place, nil
-		case f.is(&n):
+		case f.is(&n) || errors.Is(n.err, fs.ErrPermission): // the request says who may
 			return place, nil
 		case n.answers():
 			others = append(others, n)
 		}
 	}
-	if !f.only {
-		for _, place := range server.FindSocket(ctx) {
-			n := identify(ctx, place)
-			if f.is(&n) {
-				mine = append(mine, n)
-			} else {
-				others = append(others, n)
-			}
+	for _, place := range f.elsewhere(ctx) {
+		n := identify(ctx, place)
+		if f.is(&n) {
+			mine = append(mine, n)
+		} else {
+			others = append(others, n)
 		}
 	}
 	switch len(mine) {
@@ -144,6 +140,14 @@ func (f *fileService) find(ctx context.Context) (socket string, err error) {
 	default:
 		return "", command.Failed(fmt.Errorf("%d services run here with %s: say which with --server: %s", len(mine), f.file, neighborsText(mine)))
 	}
+}
+
+// elsewhere returns the sockets of a run directory, if the service can be there.
+func (f *fileService) elsewhere(ctx context.Context) []string {
+	if f.only {
+		return nil
+	}
+	return server.FindSocket(ctx)
 }
 
 // identify asks the service at a socket which file it runs with.
@@ -167,7 +171,7 @@ func (n *neighbor) answers() bool {
 
 // is reports whether a service runs with the file.
 func (f *fileService) is(n *neighbor) bool {
-	if n.err != nil || n.file == "" {
+	if n.err != nil || !filepath.IsAbs(n.file) {
 		return false
 	}
 	if n.file == f.file {
@@ -183,7 +187,7 @@ func (f *fileService) is(n *neighbor) bool {
 
 // missing is the error where no service runs with the file, as far as can be seen here.
 func (f *fileService) missing(others []neighbor) error {
-	text := "no running service has the configuration file " + f.file
+	text := "no service with the configuration file " + f.file + " was found"
 	if len(f.places) > 0 && !slices.ContainsFunc(others, func(n neighbor) bool { return slices.Contains(f.places, n.socket) }) {
 		text += ": no service answers at " + f.places[0]
 	}
@@ -210,6 +214,8 @@ func neighborsText(all []neighbor) string {
 			file = "does not say which file it has"
 		case n.file == "":
 			file = "runs without a file"
+		case n.file == config.ShippedName:
+			file = "runs with the example rules of --demo"
 		}
 		texts = append(texts, "unix://"+n.socket+" "+file)
 	}

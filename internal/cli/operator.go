@@ -77,6 +77,18 @@ func (o *operator) noteUnknown(ctx context.Context, n *api.NamespaceClient) erro
 	return nil // the command itself meets any other error
 }
 
+// noteNowhere notes that nothing was found because the entity or the resource is nowhere.
+func (o *operator) noteNowhere(ctx context.Context, n *api.NamespaceClient, entity, resource api.Name) {
+	for _, of := range []api.Subject{{Entity: entity}, {Resource: resource}} {
+		if of == (api.Subject{}) {
+			continue
+		}
+		if state, err := n.Disabled(ctx, of); err == nil && state.Note != "" { // the command has its answer already
+			_, _ = fmt.Fprintln(o.notes(), "note:", state.Note) // the same
+		}
+	}
+}
+
 // quietly is inNamespace without a note.
 func (o *operator) quietly(ctx context.Context) (*api.NamespaceClient, error) {
 	if o.namespace == "" {

@@ -93,16 +93,22 @@ func (f *statusFlags) show(cmd *cobra.Command, c *api.Client) error {
 		if err != nil {
 			return at + "no answer: " + f.refusal(err).Error() + "\n", nil
 		}
-		return at + statusPage(s, f.answered(), f.output == command.OutputWide), nil
+		// problems first: a small terminal cuts the end
+		return at + problemsText(s.Problems) + "\n" + statusTable(s, f.answered(), f.output == command.OutputWide), nil
 	})
 }
 
 // statusLine is a line of the page.
 type statusLine struct{ name, value string }
 
-// statusPage is a status for people, with the server that answered, if one did. A wide one has the files and the whole
-// hash of the configuration.
+// statusPage is a status for people.
 func statusPage(s *api.Status, answered string, wide bool) string {
+	return statusTable(s, answered, wide) + "\n" + problemsText(s.Problems)
+}
+
+// statusTable is a status without its problems. It has the server that answered, if one did. A wide one has the files and
+// the whole hash of the configuration.
+func statusTable(s *api.Status, answered string, wide bool) string {
 	var lines []statusLine
 	if answered != "" {
 		lines = append(lines, statusLine{"server", answered})
@@ -119,7 +125,6 @@ func statusPage(s *api.Status, answered string, wide bool) string {
 		_, _ = fmt.Fprintf(w, "%s:\t%s\n", l.name, l.value) // a builder takes everything
 	}
 	_ = w.Flush()
-	text.WriteString("\n" + problemsText(s.Problems))
 	return text.String()
 }
 

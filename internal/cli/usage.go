@@ -2,6 +2,7 @@ package cli
 
 import (
 	"cmp"
+	"context"
 	"errors"
 	"maps"
 	"slices"
@@ -131,6 +132,9 @@ it comes and reports progress; an export that was cut off goes on with --after.`
 			if err != nil {
 				return err
 			}
+			if len(list.Items) == 0 {
+				o.noteNowhere(cmd.Context(), n, of.Entity, of.Resource)
+			}
 			rows := usageRows(list.Items, usageBar)
 			return command.WriteOne(cmd.OutOrStdout(), o.output, usageColumns(rows), rows, list)
 		},
@@ -205,7 +209,13 @@ and the first and the last window. A window counts once, however many entities a
 used it.`,
 		Example: `  ratelimit get usage --entity key/k-123 --window day --from 2026-11-01 --to 2026-12-01`,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			sum, err := readOne(cmd.Context(), o, f.of, (*api.NamespaceClient).SumUsage)
+			sum, err := readOne(cmd.Context(), o, f.of, func(n *api.NamespaceClient, ctx context.Context, of api.UsageOf) (*api.UsageSummary, error) {
+				sum, err := n.SumUsage(ctx, of)
+				if err == nil && sum.Windows == 0 {
+					o.noteNowhere(ctx, n, of.Entity, of.Resource)
+				}
+				return sum, err
+			})
 			if err != nil {
 				return err
 			}

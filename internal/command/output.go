@@ -129,6 +129,9 @@ func Report[V any](cmd *cobra.Command, form, text string, change *api.Change[V])
 	if change.InMemory && change.Result != api.Unchanged {
 		NoteMemory(cmd)
 	}
+	if change.Note != "" {
+		cmd.PrintErrln("note: " + change.Note)
+	}
 	switch form {
 	case OutputJSON, OutputYAML:
 		return WriteOne[V](cmd.OutOrStdout(), form, nil, nil, change)

@@ -7,6 +7,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/ratelimit/ratelimit/config/yamlcfg"
 	"github.com/ratelimit/ratelimit/internal/server/fleet"
 	"github.com/ratelimit/ratelimit/pkg/admin"
 	"github.com/ratelimit/ratelimit/pkg/embedded"
@@ -33,6 +34,7 @@ type Service struct {
 	counters     *rls.Counters // of limitador files
 	tracing      *Tracing      // nil = off
 	InForce      atomic.Pointer[admin.InForce]
+	waiting      atomic.Pointer[yamlcfg.Problems] // settings of the files that take effect at the next start; nil = none
 	health       admin.Health
 	metrics      *serviceMetrics
 

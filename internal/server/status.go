@@ -3,12 +3,15 @@ package server
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"path/filepath"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/ratelimit/ratelimit/config"
+	"github.com/ratelimit/ratelimit/config/yamlcfg"
 	"github.com/ratelimit/ratelimit/internal/command"
 	"github.com/ratelimit/ratelimit/pkg/admin"
 	"github.com/ratelimit/ratelimit/pkg/api"
@@ -37,6 +40,7 @@ func (s *Service) present(ctx context.Context, out *api.Status) {
 		out.LimitsNotDefined = append(out.LimitsNotDefined, l.name)
 	}
 	out.Problems = append(out.Problems, stateProblems(&state)...)
+	out.Problems = append(out.Problems, restartProblems(s.waiting.Load())...)
 	out.Problems = append(out.Problems, s.namespaceProblems(ctx)...)
 	out.Problems = append(out.Problems, limitProblems(undefined)...)
 	out.Problems = append(out.Problems, ruleProblems(s.RLS.Decided(), s.RLS.DeniedBy())...)
@@ -83,11 +87,26 @@ func stateProblems(state *admin.State) (all []api.StatusProblem) {
 	return all
 }
 
+// restartProblems returns the problem of settings that take effect at the next start.
+func restartProblems(settings *yamlcfg.Problems) []api.StatusProblem {
+	if settings == nil || len(*settings) == 0 {
+		return nil
+	}
+	names := make([]string, 0, len(*settings))
+	for _, p := range *settings {
+		names = append(names, cmp.Or(p.Path, p.File))
+	}
+	return []api.StatusProblem{{
+		What: "the files have other settings than the service was started with: " + strings.Join(names, ", "),
+		Do:   "restart the service, or take the change back", Section: api.SectionReplica,
+	}}
+}
+
 // maxClosed bounds the namespaces whose state is read for a status.
 const maxClosed = 100
 
-// namespaceProblems returns the problems of namespaces that rules take from, and that deny each request. One whose state
-// cannot be read has none.
+// namespaceProblems returns the problems of namespaces that rules take from, and that deny each request, as far as
+// their state can be read.
 func (s *Service) namespaceProblems(ctx context.Context) (all []api.StatusProblem) {
 	store, ok := s.Store.(limiter.Control)
 	if !ok {
@@ -101,8 +120,11 @@ func (s *Service) namespaceProblems(ctx context.Context) (all []api.StatusProble
 	names = slices.Compact(names)
 	for _, name := range names[:min(len(names), maxClosed)] {
 		ns, err := store.GetNamespace(ctx, name)
-		if err != nil {
+		switch {
+		case errors.Is(err, limiter.ErrNotFound):
 			continue
+		case err != nil: // the store does not answer: nor for the next
+			return all
 		}
 		what, next := command.ClosedNamespace(&api.Namespace{Name: api.Name(name), State: api.NamespaceState(ns.State.String()), Disabled: ns.Disabled})
 		if what != "" {

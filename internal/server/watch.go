@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 	"strconv"
 	"time"
 
@@ -25,7 +26,9 @@ func (s *Service) watch(ctx context.Context, file string, opts config.Options) e
 			s.log.WarnContext(ctx, "domains in force are gone from the configuration, or all their rules: the rules in force stay for now", "domains", gone.Domains, "for", gone.After)
 			return
 		}
+		var gone []string // plans
 		if err == nil {
+			gone = s.plansWithout(cfg)
 			err = s.Reload(ctx, cfg)
 		}
 		if err != nil {
@@ -34,11 +37,23 @@ func (s *Service) watch(ctx context.Context, file string, opts config.Options) e
 			s.log.ErrorContext(ctx, "the new configuration is not used", "error", err)
 			return
 		}
+		s.waiting.Store(&cfg.Restart)
 		for _, w := range cfg.Warnings {
 			s.log.WarnContext(ctx, "configuration", "warning", w.String())
 		}
+		if len(gone) > 0 {
+			s.log.WarnContext(ctx, "plans are gone from the configuration: for entities that have one stored, limits of other levels count; ratelimit doctor --entity tells", "plans", gone)
+		}
 		s.log.InfoContext(ctx, "configuration loaded", "files", len(cfg.Files), "domains", len(cfg.Rules.Domains()), "hash", cfg.Hash)
 		s.events.Record(api.EventReload, fmt.Sprintf("A new configuration is in force: %d domains, hash %.12s.", len(cfg.Rules.Domains()), cfg.Hash))
+	})
+}
+
+// plansWithout returns the plans in force that a configuration lacks.
+func (s *Service) plansWithout(cfg *config.Config) []string {
+	return slices.DeleteFunc(s.InForce.Load().Snapshot.Plans(), func(name string) bool {
+		_, there := cfg.Static.Plans[name]
+		return there
 	})
 }
 

@@ -116,6 +116,8 @@ type Disabled struct {
 	Since  time.Time `json:"since,omitzero"`   // of a disabled one; absent = not recorded
 	By     string    `json:"by,omitempty"`     // the principal that disabled it
 	Reason string    `json:"reason,omitempty"` // that the principal gave
+	// Note says that the subject is nowhere, and which may be meant. Only a GET of one subject has it.
+	Note string `json:"note,omitempty"`
 }
 
 // Level is the level of limits.
@@ -145,6 +147,8 @@ type Change[V any] struct {
 	InMemory bool `json:"in_memory,omitempty"`
 	Before   *V   `json:"before,omitempty"` // absent = there was none
 	After    *V   `json:"after,omitempty"`  // absent = there is none
+	// Note says why the change may not be the one that was meant. Only one without an effect has it.
+	Note string `json:"note,omitempty"`
 }
 
 // Result is the effect of a change.

@@ -67,7 +67,11 @@ func (p *place) shell(tb testing.TB, command string) string {
 	}
 	text := string(out)
 	if strings.Contains(text, p.dir) {
-		text = gap.ReplaceAllString(strings.ReplaceAll(text, p.dir, "/srv"), "  ")
+		inColumn := regexp.MustCompile(regexp.QuoteMeta(p.dir) + `.* {2,}`).MatchString(text)
+		text = strings.ReplaceAll(text, p.dir, "/srv")
+		if inColumn {
+			text = gap.ReplaceAllString(text, "  ")
+		}
 	}
 	if text != "" && !strings.HasSuffix(text, "\n") {
 		text += "\n"
@@ -76,7 +80,7 @@ func (p *place) shell(tb testing.TB, command string) string {
 }
 
 // gap is the space between two columns of a table. The length of a directory's name is at
-// random, and with it the width of a column: columns are two spaces apart there.
+// random, and with it the width of a column before the last: columns are two spaces apart there.
 var gap = regexp.MustCompile(` {2,}`)
 
 // service is a program that answers the commands of a page.

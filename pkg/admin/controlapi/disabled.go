@@ -1,6 +1,7 @@
 package controlapi
 
 import (
+	"errors"
 	"net/http"
 
 	"github.com/ratelimit/ratelimit/pkg/admin"
@@ -34,10 +35,7 @@ func (a switches) endpoints() []endpoint {
 		all = append(all, endpoint{
 			method: http.MethodGet, path: level.path, role: admin.RoleRead, result: api.Disabled{},
 			summary: "Read whether " + level.of + " is disabled",
-			run: func(c *call) (any, error) {
-				r, err := c.store.Get(c.ctx(), c.namespace(), level.ref(c.r))
-				return disabledOf(level.ref(c.r), r), err
-			},
+			run:     func(c *call) (any, error) { return a.disabled(c, level.ref(c.r)) },
 		}, a.endpoint(http.MethodPut, level, limiter.Disable, "Disable "+level.of+": requests that would take from it are denied"),
 			a.endpoint(http.MethodDelete, level, limiter.Enable, "Enable "+level.of))
 	}
@@ -50,6 +48,19 @@ func (a switches) endpoint(method string, level limitsLevel, to limiter.Switch, 
 		query: changeParams(allowNew(api.NewNamespace, api.NewEntity, api.NewResource)), summary: summary,
 		run: func(c *call) (any, error) { return a.setDisabled(c, level.ref(c.r), to) },
 	}
+}
+
+// disabled reads whether the subject of ref is disabled.
+func (a switches) disabled(c *call, ref limiter.Ref) (any, error) {
+	r, err := c.store.Get(c.ctx(), c.namespace(), ref)
+	if err != nil {
+		return nil, err
+	}
+	out := disabledOf(ref, r)
+	if p, ok := errors.AsType[*api.Problem](a.names.checkDisabled(c, ref)); ok && !r.Disabled {
+		out.Note = withoutAllow(p.Detail)
+	}
+	return out, nil
 }
 
 func listDisabled(c *call) (any, error) {
@@ -70,8 +81,9 @@ func (a switches) setDisabled(c *call, ref limiter.Ref, to limiter.Switch) (any,
 	if err := a.names.checkNamespace(c); err != nil {
 		return nil, err
 	}
-	if err := a.names.checkDisabled(c, ref); err != nil {
-		return nil, err
+	unknown := a.names.checkDisabled(c, ref)
+	if to == limiter.Disable && unknown != nil {
+		return nil, unknown
 	}
 	done, err := c.store.Edit(c.ctx(), c.now(), c.namespace(), limiter.Edit{Ref: ref, Switch: to, DryRun: dry})
 	if err != nil {
@@ -83,6 +95,8 @@ func (a switches) setDisabled(c *call, ref limiter.Ref, to limiter.Switch) (any,
 	}
 	if done.Changed {
 		change.Result = api.Changed
+	} else if p, ok := errors.AsType[*api.Problem](unknown); ok { // it was never disabled
+		change.Note = withoutAllow(p.Detail)
 	}
 	return change, nil
 }

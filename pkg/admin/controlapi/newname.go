@@ -43,12 +43,20 @@ func (a *API) newNames() newNames { return newNames{a.cfg.Sources.File, a.cfg.Bu
 // howToAllow ends the refusal of a new name.
 const howToAllow = ": correct the name, or allow a new one (--allow-new, or the parameter allowNew=true)"
 
+// howToAllowNear is howToAllow where a name is near.
+const howToAllowNear = " A new name needs --allow-new, or the parameter allowNew=true"
+
+// withoutAllow is the text of a refusal for a change that needs no allowance.
+func withoutAllow(text string) string {
+	return strings.TrimSuffix(strings.TrimSuffix(text, howToAllow), howToAllowNear)
+}
+
 // meant ends the refusal of a new name, of which near may be meant; "" = no name is near.
 func meant(near string) string {
 	if near == "" {
 		return howToAllow
 	}
-	return "; did you mean " + api.Name(near).String() + "? A new name needs --allow-new, or the parameter allowNew=true"
+	return "; did you mean " + api.Name(near).String() + "?" + howToAllowNear
 }
 
 // checkNamespace refuses a change in a namespace that was never in use.
@@ -108,7 +116,7 @@ func (n newNames) checkParent(c *call, id, parent string) error {
 	return n.checkEntityThere(c, "the parent ", parent)
 }
 
-// checkDisabled refuses to disable or enable an entity or a resource that is nowhere.
+// checkDisabled refuses an entity or a resource that is nowhere, and cannot be disabled.
 func (n newNames) checkDisabled(c *call, ref limiter.Ref) error {
 	switch ref.Kind {
 	case limiter.RefResourceLimits:
