@@ -115,7 +115,7 @@ func (w *warner) unreachedResources() {
 				is = slices.ContainsFunc(w.takes, func(t taking) bool { return t.isResource(l.Name) })
 				reached[l.Name] = is
 			}
-			if !is && !slices.Contains(others, l.Name) {
+			if !is && !slices.Contains(others, l.Name) { // each place of it
 				w.Warn(w.Find(l.Path), "limits nothing: no rule takes from the resource %s%s", l.Name, yamlcfg.DidYouMean(l.Name, append(sortedNames(known), others...)))
 			}
 		}
@@ -132,7 +132,7 @@ func (w *warner) addResources(t taking, names map[string]bool) {
 		names[t.Resource] = true
 		return
 	}
-	for _, name := range append(t.listed(), descriptor.OtherResource) {
+	for _, name := range t.listed() {
 		names[name] = true
 	}
 }

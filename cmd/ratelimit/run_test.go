@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/ratelimit/ratelimit/internal/command"
+	"github.com/ratelimit/ratelimit/test/kit/proctest"
 	"github.com/ratelimit/ratelimit/test/kit/programtest"
 )
 
@@ -64,7 +65,9 @@ domains:
 	one := programtest.WriteFile(t, "one.yaml", "domain: one\nrules: [{match: {a: b}, unlimited: true}]\n")
 	envoyproxy := programtest.WriteFile(t, "envoyproxy.yaml", "domain: one\ndescriptors: [{key: a, rate_limit: {unit: second, requests_per_unit: 1}}]\n")
 	empty := programtest.WriteFile(t, "empty.yaml", "# nothing yet\n")
-	nothing := t.TempDir()
+	nothing, limits := t.TempDir(), programtest.WriteFile(t, "limits.yaml", operatorLimits)
+	host, port, _ := net.SplitHostPort(greeter(t)) // it is an address
+	_, free, _ := net.SplitHostPort(proctest.FreeAddress(t))
 	strict := programtest.WriteFile(t, "strict.yaml", "unmatched: deny\n"+programtest.TwoPerMinute)
 	listed := programtest.WriteFile(t, "listed.yaml", `
 domains:
@@ -95,6 +98,7 @@ domains:
 		{"no domains", []string{"check", "-c", empty}, 2, nil, []string{"empty.yaml: has no domain"}},
 		{"a file for convert without a domain", []string{"convert", empty}, 2, nil, []string{"empty.yaml: has no domain: nothing would be limited"}},
 		{"a file of limitador without a limit", []string{"limitador-server", "--validate", empty}, 2, nil, []string{"empty.yaml: has no domain: nothing would be limited"}},
+		{"a port of limitador that is taken", []string{"limitador-server", "--http-ip", host, "--http-port", port, "--rls-ip", host, "--rls-port", free, limits}, 1, nil, []string{"ratelimit: --http-ip and --http-port, or HTTP_API_HOST and HTTP_API_PORT: listen"}},
 		{"a directory without a file", []string{"convert", nothing}, 2, nil, []string{nothing + ": leads to no file: nothing would be limited"}},
 		{"a directory without a YAML file", []string{"check", "--rules", nothing}, 2, nil, []string{nothing + ": leads to no file whose name ends in .yaml or .yml"}},
 		{"check of a file of envoyproxy", []string{"check", "--rules", envoyproxy}, 0, []string{"ok: 1 file, 1 domain, 1 rule, 0 warnings"}, nil},

@@ -35,6 +35,9 @@ func (p *testPlayer) matching(text string) (m matchingRules, err error) {
 	for i := range plan.Outcomes {
 		add(plan.Outcomes[i].Rule)
 	}
+	for _, rule := range plan.Applied { // all limits of limitador that count
+		add(rule)
+	}
 	for i := range plan.Shadows {
 		add(plan.Shadows[i].Rule)
 	}

@@ -152,7 +152,7 @@ func (p *testPlayer) step(ctx context.Context, s *testStep, calls *int) (*testFa
 		got, err := p.call(ctx, s.Call)
 		if err != nil {
 			fail.Error = err.Error()
-			return &fail, nil
+			return &fail, nil //nolint:nilerr // the case fails, and not the run
 		}
 		*calls++
 		if fail.Wrong = s.Expect.compare(got, n == s.Repeat); len(fail.Wrong) > 0 {

@@ -32,9 +32,10 @@ func (s *Service) greeting(demo bool) string {
   call -i    # retry-after says when to come again
 `, curl, base, demoCall)
 	} else {
-		body := sample(s.InForce.Load().Rules)
-		fmt.Fprintf(&text, `try:
-  %s -i -H 'content-type: application/json' %s/json -d '%s'
+		text.WriteString("try:\n")
+	}
+	if body := sample(s.InForce.Load().Rules); body != "" && !demo {
+		fmt.Fprintf(&text, `  %s -i -H 'content-type: application/json' %s/json -d '%s'
   %s -d '%s' %s envoy.service.ratelimit.v3.RateLimitService/ShouldRateLimit
 `, curl, base, body, grpcurl, body, reachable(s.grpc.listener.Addr()))
 	}

@@ -66,6 +66,7 @@ docs/how-to/kuadrant.md has the differences.`,
 				return err
 			}
 			f.variables = settings
+			f.keys = listenKeys{grpc: "--rls-ip and --rls-port, or ENVOY_RLS_HOST and ENVOY_RLS_PORT", http: "--http-ip and --http-port, or HTTP_API_HOST and HTTP_API_PORT"}
 			return f.serve(cmd.Context(), cfg, cmd.OutOrStdout(), cmd.ErrOrStderr())
 		},
 	}

@@ -18,8 +18,16 @@ import (
 	"github.com/ratelimit/ratelimit/pkg/limiter"
 )
 
+// listenKeys names what says where the program listens, for errors.
+type listenKeys struct{ grpc, http string }
+
+// ownListenKeys are those of the configuration and of serve.
+func ownListenKeys() listenKeys {
+	return listenKeys{grpc: "server.grpc.address, or --grpc-address", http: "server.http.address, or --http-address"}
+}
+
 // listen opens the listeners, so that a port that is taken is an error at once.
-func (s *Service) listen(ctx context.Context) error {
+func (s *Service) listen(ctx context.Context, keys listenKeys) error {
 	var lc net.ListenConfig
 	var err error
 	network, address := s.cfg.Server.GRPC.Listen()
@@ -30,9 +38,9 @@ func (s *Service) listen(ctx context.Context) error {
 		s.grpc.listener, err = lc.Listen(ctx, network, address)
 	}
 	if err != nil {
-		return fmt.Errorf("server.grpc.address, or --grpc-address: %w", err)
+		return fmt.Errorf("%s: %w", keys.grpc, err)
 	}
-	if err = s.http.listen(ctx, "server.http.address, or --http-address", s.cfg.Server.HTTP.Address); err != nil {
+	if err = s.http.listen(ctx, keys.http, s.cfg.Server.HTTP.Address); err != nil {
 		_ = s.grpc.listener.Close() // the other error is the one to report
 		return err
 	}

@@ -8,38 +8,47 @@ import (
 )
 
 // sample returns the JSON of a request that the configuration has a limit for,
-// to be tried by a new user: one descriptor of the first rule that takes something.
+// to be tried by a new user: one descriptor of the first rule that takes something. "" = none is known.
 func sample(rules *descriptor.Rules) string {
+	for _, d := range rules.Domains() {
+		if d.OfFile() && takes(rules, d, d.Example()) {
+			return requestJSON(d, d.Example())
+		}
+		for _, r := range d.Rules() {
+			if example := r.Example(); takes(rules, d, example) {
+				return requestJSON(d, example)
+			}
+		}
+	}
+	return ""
+}
+
+// takes reports whether a call with the entries takes something.
+func takes(rules *descriptor.Rules, d *descriptor.Domain, entries []descriptor.Entry) bool {
+	if len(entries) == 0 {
+		return false
+	}
+	var plan descriptor.Plan
+	rules.Plan(&descriptor.Call{Domain: d.Name(), Descriptors: []descriptor.Descriptor{{Entries: entries}}}, &plan)
+	return plan.Outcomes[0].Kind == descriptor.Takes
+}
+
+func requestJSON(d *descriptor.Domain, entries []descriptor.Entry) string {
 	type entry struct {
 		Key   string `json:"key"`
 		Value string `json:"value"`
 	}
-	type entries struct {
+	type descriptorJSON struct {
 		Entries []entry `json:"entries"`
 	}
-	request := struct {
-		Domain      string    `json:"domain"`
-		Descriptors []entries `json:"descriptors"`
-	}{Domain: "example"}
-	for _, d := range rules.Domains() {
-		for _, r := range d.Rules() {
-			example := r.Example()
-			call := descriptor.Call{Domain: d.Name(), Descriptors: []descriptor.Descriptor{{Entries: example}}}
-			var plan descriptor.Plan
-			if rules.Plan(&call, &plan); plan.Outcomes[0].Kind != descriptor.Takes {
-				continue
-			}
-			request.Domain = d.Name()
-			var e entries
-			for _, x := range example {
-				e.Entries = append(e.Entries, entry(x))
-			}
-			request.Descriptors = []entries{e}
-			return shellQuoted(request)
-		}
+	var one descriptorJSON
+	for _, e := range entries {
+		one.Entries = append(one.Entries, entry(e))
 	}
-	request.Descriptors = []entries{{Entries: []entry{{Key: "key", Value: "value"}}}}
-	return shellQuoted(request)
+	return shellQuoted(struct {
+		Domain      string           `json:"domain"`
+		Descriptors []descriptorJSON `json:"descriptors"`
+	}{d.Name(), []descriptorJSON{one}})
 }
 
 // shellQuoted returns v as JSON that can stand between single quotes.

@@ -36,6 +36,7 @@ type serveFlags struct {
 	hangups     <-chan os.Signal
 	variables   *environment.Settings // of envoyproxy/ratelimit; nil = none
 	traffic     bool                  // of the demo
+	keys        listenKeys            // the zero value = its own
 }
 
 // NewCommand returns the command serve.
@@ -209,7 +210,7 @@ func (f *serveFlags) serve(ctx context.Context, cfg *config.Config, stdout, stde
 		err = s.control.await(ctx, &cfg.XDS, log)
 	}
 	if err == nil {
-		err = s.listen(ctx)
+		err = s.listen(ctx, cmp.Or(f.keys, ownListenKeys()))
 	}
 	if err != nil {
 		s.Close(context.WithoutCancel(ctx))

@@ -31,7 +31,7 @@ func listening(t *testing.T, log *proctest.LogBuffer) *Service {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := s.listen(t.Context()); err != nil {
+	if err := s.listen(t.Context(), ownListenKeys()); err != nil {
 		t.Fatal(err)
 	}
 	return s

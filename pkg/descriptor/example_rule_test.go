@@ -34,3 +34,25 @@ func TestExampleOfARule(t *testing.T) {
 		t.Error("the rule does not match its own example")
 	}
 }
+
+// A domain of an envoyproxy/ratelimit file has the entries of its first limit.
+func TestExampleOfATree(t *testing.T) {
+	limit := &TreeLimitSpec{Unit: "minute", RequestsPerUnit: 1}
+	for _, test := range []struct {
+		tree []TreeSpec
+		want []Entry
+	}{
+		{[]TreeSpec{{Key: "b", Limit: limit}, {Key: "a", Value: "x*", Limit: limit}}, []Entry{{"a", "xdemo"}}},
+		{[]TreeSpec{{Key: "a", Value: "z", Children: []TreeSpec{{Key: "user", Limit: limit}}}, {Key: "b", Limit: limit}}, []Entry{{"a", "z"}, {"user", "demo"}}},
+		{[]TreeSpec{{Key: "a", Limit: &TreeLimitSpec{Unlimited: true}}, {Key: "b", Limit: &TreeLimitSpec{Unit: "day"}}}, nil},
+	} {
+		rules, problems := Compile([]DomainSpec{{Domain: "d", Tree: test.tree}}, nil)
+		if len(problems) > 0 {
+			t.Fatal(problems)
+		}
+		d, _ := rules.Domain("d")
+		if diff := cmp.Diff(test.want, d.Example()); diff != "" {
+			t.Errorf("%+v (-want +got):\n%s", test.tree, diff)
+		}
+	}
+}

@@ -81,7 +81,7 @@ func TestFormsThatAreRead(t *testing.T) {
 		}
 	}
 	mustSay(t, "docs/configuration.md", "A file of an included directory counts if its name ends in `.yaml` or `.yml`, or with `all_files`")
-	for name, want := range map[string]string{"limits": "has no domain", "limits.yml": "1 domain, "} {
+	for name, want := range map[string]string{"limits": "d: leads to no file whose name ends in .yaml or .yml", "limits.yml": "1 domain, "} {
 		p.write(t, name, "domain: d\ndescriptors: [{key: k, "+limit+"}]\n")
 		if got := p.shell(t, "mkdir d && mv "+name+" d && ratelimit check --rules d; rm -r d"); !strings.Contains(got, want) {
 			t.Errorf("%s: got %q, want %q", name, got, want)
