@@ -15,6 +15,7 @@ import (
 	"github.com/ratelimit/ratelimit/internal/command"
 	"github.com/ratelimit/ratelimit/pkg/admin"
 	"github.com/ratelimit/ratelimit/pkg/api"
+	"github.com/ratelimit/ratelimit/pkg/descriptor"
 	"github.com/ratelimit/ratelimit/pkg/dynamo"
 	"github.com/ratelimit/ratelimit/pkg/embedded"
 	"github.com/ratelimit/ratelimit/pkg/limiter"
@@ -41,7 +42,7 @@ func (s *Service) present(ctx context.Context, out *api.Status) {
 	}
 	out.Problems = append(out.Problems, stateProblems(&state)...)
 	out.Problems = append(out.Problems, restartProblems(s.waiting.Load())...)
-	out.Problems = append(out.Problems, s.namespaceProblems(ctx)...)
+	out.Problems = append(out.Problems, namespaceProblems(ctx, s.Store, s.InForce.Load().Rules)...)
 	out.Problems = append(out.Problems, limitProblems(undefined)...)
 	out.Problems = append(out.Problems, ruleProblems(s.RLS.Decided(), s.RLS.DeniedBy())...)
 	out.Problems = append(out.Problems, s.problems()...)
@@ -107,13 +108,13 @@ const maxClosed = 100
 
 // namespaceProblems returns the problems of namespaces that rules take from, and that deny each request, as far as
 // their state can be read.
-func (s *Service) namespaceProblems(ctx context.Context) (all []api.StatusProblem) {
-	store, ok := s.Store.(limiter.Control)
+func namespaceProblems(ctx context.Context, of limiter.Store, rules *descriptor.Rules) (all []api.StatusProblem) {
+	store, ok := of.(limiter.Control)
 	if !ok {
 		return nil
 	}
 	var names []string
-	for _, d := range s.InForce.Load().Rules.Domains() {
+	for _, d := range rules.Domains() {
 		names = append(names, d.Namespace())
 	}
 	slices.Sort(names)

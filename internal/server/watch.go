@@ -28,7 +28,7 @@ func (s *Service) watch(ctx context.Context, file string, opts config.Options) e
 		}
 		var gone []string // plans
 		if err == nil {
-			gone = s.plansWithout(cfg)
+			gone = plansWithout(s.InForce.Load().Snapshot.Plans(), cfg)
 			err = s.Reload(ctx, cfg)
 		}
 		if err != nil {
@@ -49,9 +49,9 @@ func (s *Service) watch(ctx context.Context, file string, opts config.Options) e
 	})
 }
 
-// plansWithout returns the plans in force that a configuration lacks.
-func (s *Service) plansWithout(cfg *config.Config) []string {
-	return slices.DeleteFunc(s.InForce.Load().Snapshot.Plans(), func(name string) bool {
+// plansWithout returns those of the plans that a configuration lacks.
+func plansWithout(plans []string, cfg *config.Config) []string {
+	return slices.DeleteFunc(plans, func(name string) bool {
 		_, there := cfg.Static.Plans[name]
 		return there
 	})
