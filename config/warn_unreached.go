@@ -115,7 +115,7 @@ func (w *warner) unreachedResources() {
 				is = slices.ContainsFunc(w.takes, func(t taking) bool { return t.isResource(l.Name) })
 				reached[l.Name] = is
 			}
-			if !is && !slices.Contains(others, l.Name) { // each place of it
+			if !is && !slices.Contains(others, l.Name) {
 				w.Warn(w.Find(l.Path), "limits nothing: no rule takes from the resource %s%s", l.Name, yamlcfg.DidYouMean(l.Name, append(sortedNames(known), others...)))
 			}
 		}
