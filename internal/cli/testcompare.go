@@ -38,7 +38,7 @@ func (e *testExpect) compare(got *testAnswer, last bool) (wrong []mismatch) {
 	return wrong
 }
 
-// compareRule returns what is wrong about the rule. A call that no rule matches is wrong, unless that is expected.
+// compareRule returns the difference of the rules. A call that no rule matches is wrong, unless that is expected.
 func (e *testExpect) compareRule(got *testAnswer) []mismatch {
 	switch {
 	case e.Rule == "" && e.Reason == "" && got.rule() == noRule:

@@ -82,7 +82,7 @@ func (a *testAnswer) hasRule(want string) bool {
 	return want == a.rule() || a.Metadata.Rule == "" && slices.Contains(a.Rules.names, want)
 }
 
-// unmatched returns what is wrong about a call that no rule matches: its test would check nothing.
+// unmatched returns the failure of a call that no rule matches: its test would check nothing.
 func (a *testAnswer) unmatched() mismatch {
 	return mismatch{"rule", "one that matches, or rule: none where none should", noRule + ": " + a.Rules.why}
 }

@@ -16,7 +16,7 @@
 //	tracing_variables, tracing_environment, tracing_export, tracing_store, tracing  spans
 //	datawatch, valkey, store                                                        the store that the configuration names
 //	xdsrules, xdsclient                                                             client of a control plane
-//	undefinedlimits, activity, statusfleet, mirror                                  what a replica shows of itself; mirrored calls
+//	undefinedlimits, activity, statusfleet, mirror                                  a replica as it shows itself; mirrored calls
 //	service, replica, adminlistener, status, statsd, apply, watch, controlplane     the service, its reload, its rules
 //	sample, greeting, demotraffic, adminopen                                        the first steps of a new user
 //	run, build, serve, limitador                                                    start and end; the commands

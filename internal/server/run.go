@@ -18,7 +18,7 @@ import (
 	"github.com/ratelimit/ratelimit/pkg/limiter"
 )
 
-// listenKeys names what says where the program listens, for errors.
+// listenKeys names the keys of the addresses, for errors.
 type listenKeys struct{ grpc, http string }
 
 // ownListenKeys are those of the configuration and of serve.

@@ -14,7 +14,7 @@ import (
 // Waits that are no durations.
 const (
 	never       = "never"                   // the request is never admitted
-	whenOneEnds = "when one in flight ends" // nobody knows when
+	whenOneEnds = "when one in flight ends" // at an unknown time
 )
 
 // balances are the limits that a request takes from, with their present balances.
@@ -148,7 +148,7 @@ func (b *balances) wait(s *limiter.LimitStatus, need int64) string {
 // maxWait bounds a wait, as a duration ends at 292 years.
 const maxWait = 100 * 366 * 24 * time.Hour
 
-// later returns the longer of two waits; "" is none. One that nobody knows is longer than a time.
+// later returns the longer of two waits; "" is none. An unknown one is longer than a time.
 func later(a, b string) string {
 	switch {
 	case a == never || b == never:

@@ -15,7 +15,7 @@
 //	compiler, compile_take, resourcenames, variants, ownlimits  the compilation of a rule
 //	compile, compile_calllimits, compile_tree                   the compilation of all
 //	match, search                                               the rule of a descriptor
-//	planner, tree_plan, calllimits_plan                         what a call takes
+//	planner, tree_plan, calllimits_plan                         the takes of a call
 //	example, mismatch, nearest, explain, warnings               why a rule is found, and why another one is not
 //
 // # Matching

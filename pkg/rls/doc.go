@@ -18,14 +18,14 @@
 //
 // A file uses only files of the lines above it, and of its own line:
 //
-//	problem, method, log, peak, client, kuadrantproto    mistakes of a gateway, methods; what needs no call
+//	problem, method, log, peak, client, kuadrantproto    mistakes of a gateway, methods; parts that need no call
 //	rounding, escape, status, wire, window, codec        messages on the wire; periods and seconds
 //	filestats, config, ruling, reserved, counters, call  one call: its request, its verdict
 //	headers, body, peeks, filemetadata, metadata         parts of an answer
 //	denials, unmatched_log, jsonrules, estimator         lines of the log; amounts that a gateway does not know
 //	series, collector, limitmetrics                      numbers by rule and limit
 //	metrics, filemetrics, quoted, state, count           metrics, rules in force; the limit that a status quotes
-//	account, shadow                                      what is counted of a call
+//	account, shadow                                      the counts of a call
 //	encode, service, ask, reserve                        the whole answer; takes, reservations
 //	kuadrant, parts, decide, serve                       the way of a call
 //	grpc, direct, json, limitador                        transports

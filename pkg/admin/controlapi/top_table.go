@@ -11,8 +11,8 @@ import (
 // chains is how many chains of counts a table has, a power of two.
 const chains = 2 * shardKeys
 
-// table counts the events of one step. The zero value has none. What an event of a known key touches lies close
-// together, as most of it is not in the processor's cache.
+// table counts the events of one step. The zero value has none. The counts that an event changes lie
+// close together, as most of them are not in the processor's cache.
 type table struct {
 	first  [chains]uint8 // the first count of a chain
 	counts []count       // chained by hash
