@@ -2,6 +2,7 @@ package config
 
 import (
 	"cmp"
+	"maps"
 	"slices"
 	"strings"
 
@@ -96,7 +97,7 @@ func (w *warner) unconsumed() {
 				continue
 			}
 			warned[of] = true
-			known := slices.DeleteFunc(sortedNames(w.consumed), func(name string) bool { return name[0] != of[0] }) // tpm is no slip of rpm
+			known := slices.DeleteFunc(slices.Sorted(maps.Keys(w.consumed)), func(name string) bool { return name[0] != of[0] }) // tpm is no slip of rpm
 			w.Warn(w.Find(yamlcfg.Join(at.Path, l.Name)), "limits nothing: no rule consumes %s%s", of, yamlcfg.DidYouMean(of, known))
 		}
 	}
@@ -116,7 +117,7 @@ func (w *warner) unreachedResources() {
 				reached[l.Name] = is
 			}
 			if !is && !slices.Contains(others, l.Name) {
-				w.Warn(w.Find(l.Path), "limits nothing: no rule takes from the resource %s%s", l.Name, yamlcfg.DidYouMean(l.Name, append(sortedNames(known), others...)))
+				w.Warn(w.Find(l.Path), "limits nothing: no rule takes from the resource %s%s", l.Name, yamlcfg.DidYouMean(l.Name, append(slices.Sorted(maps.Keys(known)), others...)))
 			}
 		}
 	}
@@ -149,7 +150,7 @@ func (w *warner) unreachedEntities() {
 	for _, e := range w.file.limits.entities {
 		parents[e.Value.parent] = true
 	}
-	known, warned := sortedNames(templates), make(map[string]bool)
+	known, warned := slices.Sorted(maps.Keys(templates)), make(map[string]bool)
 	for _, e := range w.file.limits.entities {
 		if parents[e.Name] || slices.ContainsFunc(known, func(of string) bool { return mayBe(of, e.Name) }) {
 			continue
@@ -203,13 +204,4 @@ func sameParts(name, of string) string {
 		end += i + len(last)
 	}
 	return name[:end]
-}
-
-func sortedNames(names map[string]bool) []string {
-	all := make([]string, 0, len(names))
-	for name := range names {
-		all = append(all, name)
-	}
-	slices.Sort(all)
-	return all
 }

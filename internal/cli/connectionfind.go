@@ -71,7 +71,7 @@ func (c *connection) findNamed(here bool) (bool, error) {
 	return done, err
 }
 
-// findByFile finds the service that runs with a configuration file. No other is asked, whatever place it has.
+// findByFile finds the service that runs with a configuration file. No other service is used.
 func (c *connection) findByFile(ctx context.Context, data, file string) error {
 	wanted, err := newFileService(data, file)
 	if err != nil {

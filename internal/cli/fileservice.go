@@ -72,7 +72,7 @@ func newFileService(data, file string) (*fileService, error) {
 // maxGuesses bounds the places that are guessed from a file with mistakes.
 const maxGuesses = 8
 
-// placePattern finds the values of data and of address in the text of a file, whatever else is in it.
+// placePattern finds the values of data and of address in the text of a file, also of one that is not valid YAML.
 var placePattern = regexp.MustCompile(`\b(?:data:\s+|address:\s+["']?unix:)["']?([^\s,"'{}#]+)`)
 
 // guess adds the places that the text of a file seems to name.
