@@ -297,8 +297,8 @@ func TestFilesThatAreNoDataFiles(t *testing.T) {
 		{"text", bytes.Repeat([]byte("text\n"), 2000), ErrCorrupt, []string{"no meta page", "restore a backup"}},
 		{"newer format", ofFormat(99), ErrVersion, []string{"another format, 99", "reads 1"}},
 		{"format before the first", ofFormat(0), ErrVersion, []string{"another format, 0", "reads 1"}},
-		{"cut off", whole[:3*pageSize], ErrCorrupt, []string{"cut off"}},
-		{"cut off in a page", whole[:9000], ErrCorrupt, []string{"a page cannot be read: it was cut off"}},
+		{"cut off", whole[:3*pageSize], ErrCorrupt, []string{"it was cut off"}},
+		{"cut off in a page", whole[:9000], ErrCorrupt, []string{"it was cut off"}},
 	}
 	for _, test := range tests {
 		dir := t.TempDir()

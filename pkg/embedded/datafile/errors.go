@@ -107,11 +107,12 @@ func spaceless(err error) error {
 // caught converts a panic of bbolt, or a page of the mapped file that cannot be read, into
 // ErrCorrupt. It must be deferred itself.
 func caught(err *error) {
+	const unreadable = "a page cannot be read: it was cut off, or a page that leads to it was overwritten"
 	switch p := recover().(type) {
 	case nil:
 	case runtime.Error:
-		*err = damaged("a page cannot be read: it was cut off, or a page that leads to it was overwritten")
-	default:
-		*err = damaged("%v", p)
+		*err = damaged(unreadable)
+	default: // bbolt may read memory behind its map, if a page that it needs was cut off
+		*err = damaged(unreadable+": %v", p)
 	}
 }
