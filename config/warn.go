@@ -74,7 +74,7 @@ func (w *warner) ruleless(specs []descriptor.DomainSpec) {
 // endless warns of a limit in flight, where no rule ends a request.
 func (w *warner) endless(specs []descriptor.DomainSpec) {
 	ends := func(r descriptor.RuleSpec) bool { return r.End || len(r.Settle) > 0 }
-	if slices.ContainsFunc(specs, func(s descriptor.DomainSpec) bool { return slices.ContainsFunc(s.Rules, ends) }) {
+	if !w.have(limiter.Limit.IsInFlight) || slices.ContainsFunc(specs, func(s descriptor.DomainSpec) bool { return slices.ContainsFunc(s.Rules, ends) }) {
 		return
 	}
 	for path, l := range w.held() {
@@ -88,6 +88,9 @@ func (w *warner) endless(specs []descriptor.DomainSpec) {
 
 // uncounted warns of a consumed quota that has no usage: its name is that of a budget.
 func (w *warner) uncounted() {
+	if !w.have(func(l limiter.Limit) bool { return l.BudgetOf() != "" && w.consumed[l.Name] }) {
+		return
+	}
 	for path, l := range w.held() {
 		if of := l.BudgetOf(); of != "" {
 			w.Warn(w.Find(path), "is a quota with the name of a budget of %s, so that usage and reports leave it out; name it otherwise, such as %s",
@@ -102,7 +105,7 @@ func (w *warner) held() iter.Seq2[string, limiter.Limit] {
 	return func(yield func(string, limiter.Limit) bool) {
 		for _, t := range w.takes {
 			for _, c := range t.Consume {
-				for _, h := range w.file.holders(t, c.Limit) {
+				for h := range w.file.holders(t, c.Limit) {
 					if n := h.Value.limits.Find(c.Limit); n >= 0 && !yield(yamlcfg.Join(t.amounts, c.Limit), h.Value.limits.At(n)) {
 						return
 					}

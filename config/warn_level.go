@@ -1,6 +1,7 @@
 package config
 
 import (
+	"iter"
 	"slices"
 	"strconv"
 	"strings"
@@ -16,10 +17,11 @@ type warner struct {
 	*yamlcfg.Report
 
 	file     *file
-	takes    []taking        // of all rules
-	consumed map[string]bool // names of the limits that rules consume
-	resolves map[string]bool // names of the limits at any level of the file
-	shared   map[string]bool // names of the limits of resources and of the system
+	takes    []taking         // of all rules
+	consumed map[string]bool  // names of the limits that rules consume
+	resolves map[string]bool  // names of the limits at any level of the file
+	shared   map[string]bool  // names of the limits of resources and of the system
+	least    map[string]int64 // capacities of the smallest limits by their names
 }
 
 // taking is a take with its rule and domain, and the path of its amounts.
@@ -32,7 +34,7 @@ type taking struct {
 }
 
 func newWarner(r *yamlcfg.Report, f *file, specs []descriptor.DomainSpec) *warner {
-	w := &warner{Report: r, file: f, consumed: map[string]bool{}, resolves: map[string]bool{}, shared: map[string]bool{}}
+	w := &warner{Report: r, file: f, consumed: map[string]bool{}, resolves: map[string]bool{}, shared: map[string]bool{}, least: map[string]int64{}}
 	for i := range specs {
 		for j := range specs[i].Rules {
 			rule := &specs[i].Rules[j]
@@ -59,7 +61,46 @@ func newWarner(r *yamlcfg.Report, f *file, specs []descriptor.DomainSpec) *warne
 			l.Value.limits.AddNames(w.shared)
 		}
 	}
+	for l := range w.limits() {
+		if least, ok := w.least[l.Name]; !ok || l.Capacity < least {
+			w.least[l.Name] = l.Capacity
+		}
+	}
 	return w
+}
+
+// limits returns all limits of levels, plans and rules.
+func (w *warner) limits() iter.Seq[limiter.Limit] {
+	return func(yield func(limiter.Limit) bool) {
+		of := func(limits *limiter.Limits) bool {
+			for i := range limits.Len() {
+				if !yield(limits.At(i)) {
+					return false
+				}
+			}
+			return true
+		}
+		for _, l := range append(w.file.limits.all(), w.file.plans...) {
+			if !of(l.Value.limits) {
+				return
+			}
+		}
+		for _, t := range w.takes {
+			if !of(t.Limits) {
+				return
+			}
+		}
+	}
+}
+
+// have reports whether any limit has a property. So a large file is not searched by each rule for limits that it lacks.
+func (w *warner) have(property func(limiter.Limit) bool) bool {
+	for l := range w.limits() {
+		if property(l) {
+			return true
+		}
+	}
+	return false
 }
 
 // amounts warns of rules that take more of a limit than its bucket holds, if the file gives that
@@ -87,7 +128,10 @@ func (w *warner) amount(t taking) {
 
 // holdsLess warns where a limit that a take consumes, or its budget, holds less than the take's least amount.
 func (w *warner) holdsLess(t taking, consumed, name string, least int64) {
-	for _, h := range w.file.holders(t, name) {
+	if smallest, ok := w.least[name]; !ok || least <= smallest*limiter.Milli {
+		return
+	}
+	for h := range w.file.holders(t, name) {
 		limits := h.Value.limits
 		n := limits.Find(name)
 		if n < 0 || limits.Unlimited(n) || limits.At(n).AdmitsNothing() || least <= limits.At(n).Capacity*limiter.Milli || name != consumed && limits.At(n).BudgetOf() == "" {
@@ -100,43 +144,63 @@ func (w *warner) holdsLess(t taking, consumed, name string, least int64) {
 }
 
 // holders returns the places of the file whose limit of a name may decide about a take.
-func (f *file) holders(t taking, limit string) (all []yamlcfg.Entry[level]) {
+func (f *file) holders(t taking, limit string) iter.Seq[yamlcfg.Entry[level]] {
 	switch {
 	case t.Limits.Find(limit) >= 0:
-		return []yamlcfg.Entry[level]{{Path: t.Path + ".limits", Value: level{limits: t.Limits}}}
+		return slices.Values([]yamlcfg.Entry[level]{{Path: t.Path + ".limits", Value: level{limits: t.Limits}}})
 	case f.planned(t.Plan, limit):
+		return f.plansOf(func(name string) bool { return mayBe(t.Plan, name) })
+	}
+	return func(yield func(yamlcfg.Entry[level]) bool) {
+		for _, e := range f.limits.entities {
+			if t.isEntity(e.Name) && !f.holdersOf(e.Value, t, yield) {
+				return
+			}
+		}
+		known := false // whether the one resource of the take has limits of its own
+		for _, l := range f.limits.resources {
+			if t.isResource(l.Name) {
+				known = known || l.Name == t.Resource && l.Value.limits.Find(limit) >= 0
+				if !yield(l) {
+					return
+				}
+			}
+		}
+		if !known {
+			yield(yamlcfg.Entry[level]{Path: "limits.system", Value: f.limits.system})
+		}
+	}
+}
+
+// holdersOf yields the levels and the plan of an entity, and reports whether more are wanted.
+func (f *file) holdersOf(e entity, t taking, yield func(yamlcfg.Entry[level]) bool) bool {
+	for _, l := range e.limits {
+		if (l.Name == limiter.DefaultResource || t.isResource(l.Name)) && !yield(l) {
+			return false
+		}
+	}
+	for p := range f.plansOf(func(name string) bool { return name == e.plan }) {
+		if !yield(p) {
+			return false
+		}
+	}
+	return true
+}
+
+// plansOf returns the plans of some names.
+func (f *file) plansOf(is func(name string) bool) iter.Seq[yamlcfg.Entry[level]] {
+	return func(yield func(yamlcfg.Entry[level]) bool) {
 		for _, p := range f.plans {
-			if mayBe(t.Plan, p.Name) {
-				all = append(all, p)
-			}
-		}
-		return all
-	}
-	for _, e := range f.limits.entities {
-		if mayBe(t.Entity, e.Name) || slices.ContainsFunc(t.Parents, func(p string) bool { return mayBe(p, e.Name) }) {
-			for _, l := range e.Value.limits {
-				if l.Name == limiter.DefaultResource || t.isResource(l.Name) {
-					all = append(all, l)
-				}
-			}
-			for _, p := range f.plans {
-				if p.Name == e.Value.plan {
-					all = append(all, p)
-				}
+			if is(p.Name) && !yield(p) {
+				return
 			}
 		}
 	}
-	known := false // whether the one resource of the take has limits of its own
-	for _, l := range f.limits.resources {
-		if t.isResource(l.Name) {
-			all = append(all, l)
-			known = known || l.Name == t.Resource && l.Value.limits.Find(limit) >= 0
-		}
-	}
-	if !known {
-		all = append(all, yamlcfg.Entry[level]{Path: "limits.system", Value: f.limits.system})
-	}
-	return all
+}
+
+// isEntity reports whether a take may be of the entity, or of one below it.
+func (t taking) isEntity(name string) bool {
+	return mayBe(t.Entity, name) || slices.ContainsFunc(t.Parents, func(p string) bool { return mayBe(p, name) })
 }
 
 // isResource reports whether a take may be of the resource.

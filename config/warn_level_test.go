@@ -1,6 +1,8 @@
 package config_test
 
 import (
+	"fmt"
+	"runtime"
 	"strings"
 	"testing"
 	"testing/fstest"
@@ -182,5 +184,32 @@ envoy.yaml:5: warning: descriptors[0].rate_limit: 1000/month is no counter that 
 envoy.yaml:9: warning: descriptors[0].descriptors[2].rate_limit: 5/day is no counter that starts anew: within a day up to 10 are admitted, the capacity and the refill; a native rule with a smaller burst lowers that`)
 	if diff := cmp.Diff(want, c.Warnings.Error()); diff != "" {
 		t.Errorf("warnings (-want +got):\n%s", diff)
+	}
+}
+
+// The warnings of a rule read no copy of all entities: a file of many entities and rules would be slow.
+func TestManyEntitiesAndRules(t *testing.T) {
+	const entities = 2000
+	allocated := func(rules int) uint64 {
+		var b strings.Builder
+		b.WriteString("limits:\n  entities:\n")
+		for i := range entities {
+			fmt.Fprintf(&b, "    u-%d: {limits: {_default_: {rpm: %d/minute}}}\n", i, i+2)
+		}
+		b.WriteString("domains:\n- domain: d\n  rules:\n")
+		for i := range rules {
+			fmt.Fprintf(&b, "  - {match: {path: /p%d, user: \"*\"}, entity: \"u-{user}\", resource: r, consume: {rpm: %d}}\n", i, i%3+1)
+		}
+		var before, after runtime.MemStats
+		runtime.ReadMemStats(&before)
+		if got := warnings(t, b.String()); (len(got) > 0) != (rules > 2) {
+			t.Errorf("%d rules: warnings %v", rules, got)
+		}
+		runtime.ReadMemStats(&after)
+		return after.TotalAlloc - before.TotalAlloc
+	}
+	one := allocated(1)
+	if many := allocated(201); (many-one)/200 > entities*100 {
+		t.Errorf("one rule allocates %d bytes beside %d entities", (many-one)/200, entities)
 	}
 }

@@ -32,6 +32,8 @@ type entry struct {
 	// Beside is the sum of the requests of the replica's other calls meanwhile, of a
 	// denied one.
 	Beside int64
+	// ByShare says that the replica's part of the tokens was too little.
+	ByShare bool
 }
 
 // chronicleCallers is how many callers a replica has that keeps a chronicle.
@@ -157,7 +159,7 @@ func (c *chronicler) call(ctx context.Context, e entry) (entry, error) {
 	default:
 		e.Outcome = denied
 	}
-	e.Bucket = ops[0].Spends[0].Bucket
+	e.Bucket, e.ByShare = ops[0].Spends[0].Bucket, ops[0].ByShare
 	return e, nil
 }
 
