@@ -66,14 +66,33 @@ func (h *chronicles) linearizable(calls []porcupine.Operation) porcupine.CheckRe
 // stood still.
 const latest = 2 * time.Second
 
-// copies returns takes that a vague one may have made once more, see timelyFaults. A refund is never
-// applied twice.
+// copies returns writes of vague takes that may have been applied once more, see timelyFaults. The answers
+// from one write have its replica and time. One with a refund is never applied twice.
 func (h *chronicles) copies() (all []porcupine.Operation) {
+	type write struct {
+		replica int
+		at      int64
+	}
+	of := make(map[write]porcupine.Operation)
 	for _, o := range h.granted {
 		e, _ := o.Input.(entry)
-		if e.Refund == 0 && (e.Vague || e.Outcome == uncertain) {
-			e.Outcome = uncertain
-			all = append(all, porcupine.Operation{ClientId: o.ClientId, Input: e, Call: o.Call, Output: e, Return: o.Return + int64(latest)})
+		if !e.Vague && e.Outcome != uncertain {
+			continue
+		}
+		w := write{o.ClientId / chronicleCallers, e.Bucket.Refilled}
+		sum, known := of[w]
+		if !known {
+			sum = porcupine.Operation{ClientId: o.ClientId, Input: entry{From: o.Call, Outcome: uncertain}, Call: o.Call}
+		}
+		c, _ := sum.Input.(entry)
+		c.Take, c.Refund = c.Take+e.Take, c.Refund+e.Refund
+		sum.Input, sum.Output, sum.Return = c, c, max(sum.Return, o.Return+int64(latest))
+		sum.Call = min(sum.Call, o.Call)
+		of[w] = sum
+	}
+	for _, o := range of {
+		if e, _ := o.Input.(entry); e.Refund == 0 {
+			all = append(all, o)
 		}
 	}
 	return all
