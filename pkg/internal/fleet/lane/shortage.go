@@ -11,7 +11,6 @@ type Share struct {
 	replicas int
 	trip     int64 // ms
 	limits   []portion
-	some     bool // the write has a request
 }
 
 // portion is a share of one limit, in millitokens.
@@ -50,9 +49,10 @@ type haste struct {
 	last     bool // it was tried before, and there is no time for another write
 }
 
-// Short returns a limit of which the share has too little for a request; "" = none. The
-// first request has enough, unless it can be denied, and the limit is nearly dry or this is the last try. beyond says that the next state
-// is not worth the wait: those before it ask for all that is there, or the limit is nearly dry.
+// Short returns a limit of which the share has too little for a request; "" = none. The first request
+// that wants a limit has enough of it, also beside refunds: most writes of reservations have some. It has
+// not where it can be denied, and the limit is nearly dry or this is the last try. beyond says that the next
+// state is not worth the wait: those before it ask for all that is there, or the limit is nearly dry.
 func (s *Share) Short(r *plan.Request, h haste) (limit string, beyond bool) {
 	for i := range s.limits {
 		p := &s.limits[i]
@@ -61,7 +61,7 @@ func (s *Share) Short(r *plan.Request, h haste) (limit string, beyond bool) {
 			continue
 		}
 		dry := p.dry(n, int64(s.replicas), s.trip)
-		if p.taken+n > p.most && (s.some || h.deniable && (dry || h.last)) { // rule: the first request has enough
+		if p.taken+n > p.most && (p.taken > 0 || h.deniable && (dry || h.last)) { // rule: the first request has enough
 			limit, beyond = p.limit, beyond || dry || p.asked+n > p.there // rule: a request beyond what is there is denied at once
 		}
 	}
@@ -111,7 +111,6 @@ func (p *portion) refill(ms int64) int64 {
 
 // Take notes that a request goes into the write.
 func (s *Share) Take(r *plan.Request) {
-	s.some = true
 	for i := range s.limits {
 		s.limits[i].taken += r.Wants(s.limits[i].limit)
 	}

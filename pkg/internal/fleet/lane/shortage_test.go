@@ -41,11 +41,19 @@ func TestAShareIsTheLanesPart(t *testing.T) {
 	}
 }
 
+// The first request that takes has enough, also behind a refund in the same write.
 func TestTheFirstRequestHasEnough(t *testing.T) {
 	params := tokenbucket.Params{Capacity: 100_000, Amount: 100_000, Period: 1000 * 1000}
 	s := Share{replicas: 3, trip: 5, limits: []portion{{limit: "l", there: 1500, most: 500, params: params}}}
-	if limit, _ := s.Short(asking(1000), haste{deniable: true}); limit != "" {
-		t.Errorf("the first request is short of %q", limit)
+	for i, want := range []string{"", "", "l"} {
+		if limit, _ := s.Short(asking(1000), haste{deniable: true}); limit != want {
+			t.Errorf("request %d is short of %q, want %q", i, limit, want)
+		}
+		if i == 0 {
+			s.Take(&plan.Request{Spends: []plan.Spend{{Limit: "l", Give: 700}}})
+			continue
+		}
+		s.Take(asking(1000))
 	}
 }
 
