@@ -6,6 +6,7 @@ import (
 	"errors"
 	"strings"
 	"testing"
+	"testing/fstest"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -339,6 +340,44 @@ FAIL  c.yaml:11  nothing to settle
 `
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)
+	}
+}
+
+// Cases over files of envoyproxy/ratelimit have the answers of the service, also in its modes for all of them.
+func TestModesOfEnvoyproxyFiles(t *testing.T) {
+	const limits = "domain: shop\ndescriptors:\n" +
+		"- {key: tried, shadow_mode: true, rate_limit: {unit: hour, requests_per_unit: 1}}\n" +
+		"- {key: quota, quota_mode: true, rate_limit: {unit: hour, requests_per_unit: 1}}\n" +
+		"- {key: other, quota_mode: true, rate_limit: {unit: hour, requests_per_unit: 1}}\n" +
+		"- {key: user, rate_limit: {unit: hour, requests_per_unit: 1}}\n"
+	two := func(a, b string) string {
+		return "{domain: shop, descriptors: [{entries: [{key: " + a + ", value: a}]}, {entries: [{key: " + b + ", value: a}]}]}"
+	}
+	cases := "cases:\n" +
+		"- {name: shadow, steps: [{call: shop tried=a, repeat: 2, expect: {answer: allowed, each: [allowed]}}]}\n" +
+		"- {name: quota, steps: [{call: shop quota=a, expect: allowed}, {call: " + two("quota", "other") + ", expect: {answer: allowed, each: [denied, allowed]}}]}\n" +
+		"- {name: user, steps: [{call: shop user=a, expect: allowed}, {call: " + two("user", "other") + ", expect: {each: [denied, allowed], status: 200}}]}\n"
+	for settings, want := range map[string]string{
+		"{}":                                 "3 cases, 1 failed, 6 calls\n",
+		"{shadow_mode: true}":                "3 cases, 0 failed, 6 calls\n",
+		"{quota_mode: true}":                 "3 cases, 0 failed, 6 calls\n",
+		"{quota_mode: true, metadata: none}": "3 cases, 0 failed, 6 calls\n",
+	} {
+		cfg, err := config.Parse("c.yaml", []byte("include: [{path: envoy.yaml}]\nenvoyproxy: "+settings), fstest.MapFS{"envoy.yaml": {Data: []byte(limits)}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		f, wrong := parseTestFile("c.yaml", []byte(cases))
+		if len(wrong) > 0 {
+			t.Fatal(wrong)
+		}
+		results, err := f.Run(t.Context(), cfg)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := textOf(t, testSuite{File: f, Results: results}); !strings.HasSuffix(got, want) {
+			t.Errorf("envoyproxy: %s:\n%s", settings, got)
+		}
 	}
 }
 

@@ -123,6 +123,7 @@ func (p *testPlayer) open(ctx context.Context, cfg *config.Config) (stop func() 
 	service, err := rls.New(rls.Config{Decider: books, Settler: books, Now: clock, Options: rls.Options{
 		Keyring: ring, Lifetime: cfg.Reservation.TTL, UnmatchedDeny: cfg.DenyUnknown, Body: cfg.Body,
 		OnUnavailable: cfg.Static.OnUnavailable, JSON: rls.JSONOptions{Refunds: true, Charges: true},
+		Files: rls.FileOptions{Shadow: cfg.Envoyproxy.Shadow, Quota: cfg.Envoyproxy.Quota}, // cases compare the metadata of rules
 	}})
 	if err != nil {
 		return stop, err
