@@ -16,8 +16,11 @@ type price struct{ kinds []priceOf }
 
 type priceOf struct {
 	kind string
-	per  int64 // 0 = it has none
+	per  int64 // 0 = they cost nothing; noPrice = it has none
 }
+
+// noPrice stands for the price of a kind that has none.
+const noPrice = -1
 
 // priceKinds are the kinds of tokens that have prices.
 func priceKinds() []string { return []string{"input", "cached", "output"} }
@@ -27,7 +30,7 @@ func (p *price) schema() yamlcfg.Schema {
 	p.kinds = make([]priceOf, len(docs))
 	keys := make([]yamlcfg.Key, len(docs))
 	for i, kind := range priceKinds() {
-		p.kinds[i].kind = kind
+		p.kinds[i] = priceOf{kind, noPrice}
 		keys[i] = key(kind, docs[i], perMillion(&p.kinds[i].per))
 	}
 	return yamlcfg.Object{Title: "price", Keys: keys, OneOf: priceKinds(), Missing: "needs input, cached or output, such as {input: 2.50, output: 10}"}
@@ -35,12 +38,12 @@ func (p *price) schema() yamlcfg.Schema {
 
 // perMillion is dollars with three decimals, with their unit or without.
 func perMillion(out *int64) yamlcfg.Schema {
-	number := yamlcfg.Thousandths(out, 1, maxAmount)
+	number := yamlcfg.Thousandths(out, 0, maxAmount)
 	shape := *number.Shape()
-	shape.Pattern = yamlcfg.Amount(out, 1, maxAmount).Shape().Pattern
+	shape.Pattern = yamlcfg.Amount(out, 0, maxAmount).Shape().Pattern
 	return yamlcfg.Scalar{Of: shape, Read: func(n yamlcfg.Node) {
 		tokens, ok := money.Parse(n.Raw())
-		if !ok || !n.IsScalar() || tokens%milliDollar != 0 || tokens/milliDollar < 1 {
+		if !ok || !n.IsScalar() || tokens%milliDollar != 0 {
 			number.Decode(n)
 			return
 		}
@@ -88,7 +91,7 @@ func (f *file) expandPrices(r *yamlcfg.Report, spec *descriptor.DomainSpec) {
 func (f *file) priced(rule *descriptor.RuleSpec, name string, model, kind int) (out []descriptor.RuleSpec) {
 	for _, of := range f.prices {
 		for _, p := range of.Value.kinds {
-			if want := rule.Match[kind].Value; p.per == 0 || want != "*" && want != p.kind {
+			if want := rule.Match[kind].Value; p.per == noPrice || want != "*" && want != p.kind {
 				continue
 			}
 			one := *rule
@@ -97,7 +100,10 @@ func (f *file) priced(rule *descriptor.RuleSpec, name string, model, kind int) (
 			one.Match = slices.Clone(rule.Match)
 			one.Match[model].Value, one.Match[kind].Value = of.Name, p.kind
 			one.Settle = atPrice(rule.Settle, p.per)
-			one.Takes = slices.Clone(rule.Takes)
+			if p.per == 0 {
+				free(&one)
+			}
+			one.Takes = slices.Clone(one.Takes)
 			for i := range one.Takes {
 				one.Takes[i].Consume = atPrice(one.Takes[i].Consume, p.per)
 			}
@@ -105,6 +111,27 @@ func (f *file) priced(rule *descriptor.RuleSpec, name string, model, kind int) (
 		}
 	}
 	return out
+}
+
+// free takes the amounts by price out of a rule, as an amount of 0 would still need a token. A rule that then takes and
+// settles nothing admits the descriptor.
+func free(rule *descriptor.RuleSpec) {
+	overrides := false
+	takes := rule.Takes
+	rule.Takes = nil
+	for _, t := range takes {
+		t.Consume = slices.DeleteFunc(slices.Clone(t.Consume), func(c descriptor.ConsumeSpec) bool { return c.Priced })
+		overrides = overrides || slices.ContainsFunc(t.Consume, func(c descriptor.ConsumeSpec) bool { return c.Limit == rule.Override })
+		if len(t.Consume) > 0 {
+			rule.Takes = append(rule.Takes, t)
+		}
+	}
+	if !overrides {
+		rule.Override = ""
+	}
+	if len(rule.Takes)+len(rule.Settle) == 0 {
+		*rule = descriptor.RuleSpec{Path: rule.Path, Name: rule.Name, Buckets: rule.Buckets, Match: rule.Match, Open: rule.Open, Shadow: rule.Shadow, Unlimited: true}
+	}
 }
 
 // atPrice returns amounts with a price in the place of those that are by price.

@@ -64,7 +64,7 @@ func (w *warner) hiddenPrices() {
 // sharedKinds returns the kinds of tokens that two models have prices for.
 func sharedKinds(a, b *price) (kinds []string) {
 	for i, of := range a.kinds {
-		if of.per > 0 && b.kinds[i].per > 0 {
+		if of.per != noPrice && b.kinds[i].per != noPrice {
 			kinds = append(kinds, of.kind)
 		}
 	}

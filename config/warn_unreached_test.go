@@ -75,6 +75,7 @@ func TestPricesInTheirOrder(t *testing.T) {
 		"'gpt*': {input: 1, output: 2}, gpt-4: {input: 1, output: 2}": {"prices.gpt-4": `never counts for input, output: under prices "gpt*" stands before it, and the first model that matches counts; put "gpt-4" first`},
 		"'gpt*': {input: 1}, gpt-4: {input: 1, output: 2}":            {"prices.gpt-4": "never counts for input: under"},
 		"'gpt*': {input: 1}, gpt-4: {output: 2}":                      {},
+		"'gpt*': {input: 0}, gpt-4: {input: 0, output: 0}":            {"prices.gpt-4": "never counts for input: under"},
 		"'a*b*c': {input: 1}, 'axb*ybc': {input: 1}":                  {"prices.axb*ybc": "never counts"},
 		"'a*b*c': {input: 1}, 'a*c': {input: 1}, 'ab': {input: 1}":    {},
 		"'*': {input: 1}, 'a*': {input: 1}":                           {"prices.a*": "never counts"},

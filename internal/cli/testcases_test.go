@@ -381,6 +381,51 @@ func TestModesOfEnvoyproxyFiles(t *testing.T) {
 	}
 }
 
+// A model of the price 0 costs nothing, also where the budget is used up; other limits of its rule count.
+func TestModelsOfThePriceZero(t *testing.T) {
+	const file = `
+limits: {system: {usd: 2 USD/month calendar, rpm: 3/hour, slots: 1/hour}}
+prices: {paid: {output: 1}, gift: {input: 0, output: 0 USD}}
+domains:
+- domain: llm
+  rules:
+  - {name: used, match: {user: "*", model: "*", kind: "*"}, entity: "user/{user}", resource: api, consume: {usd: price}, override: usd}
+  - {name: asked, match: {user: "*", model: "*", kind: "*", with: rpm}, entity: "user/{user}", resource: api, consume: {usd: price, rpm: hits, slots: 0}}
+  - {name: hold, match: {user: "*"}, entity: "user/{user}", resource: api, reserve: {usd: 2 USD}}
+  - {name: settle, match: {reservation_id: "*", model: "*", kind: output}, settle: {usd: price}}
+`
+	const cases = `cases:
+- name: free
+  steps:
+  - {call: {domain: llm, descriptors: [{entries: [{key: user, value: a}, {key: model, value: paid}, {key: kind, value: output}], hitsAddend: 2000000}]}, expect: {answer: allowed, remaining: 0}}
+  - {call: llm user=a model=paid kind=output, expect: denied}
+  - {call: llm user=a model=gift kind=output, repeat: 9, expect: {answer: allowed, rule: used gift output}}
+  - {call: llm user=a model=gift kind=input with=rpm, repeat: 3, expect: {answer: allowed, rule: asked gift input}}
+  - {call: llm user=a model=gift kind=input with=rpm, expect: {answer: denied, limit: rpm}}
+  - {call: llm user=a model=gift kind=cached, expect: {answer: allowed, rule: none}}
+- name: settled
+  steps:
+  - {call: llm user=a, expect: {answer: allowed, remaining: 0}}
+  - {call: {domain: llm, descriptors: [{entries: [{key: reservation_id, value: "${reservation}"}, {key: model, value: gift}, {key: kind, value: output}], hitsAddend: 5}]}, expect: allowed}
+  - {call: llm user=a, expect: {answer: allowed, remaining: 0}}
+`
+	cfg, err := config.Parse("c.yaml", []byte(file), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	f, wrong := parseTestFile("c.yaml", []byte(cases))
+	if len(wrong) > 0 {
+		t.Fatal(wrong)
+	}
+	results, err := f.Run(t.Context(), cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := textOf(t, testSuite{File: f, Results: results}); !strings.HasSuffix(got, "2 cases, 0 failed, 19 calls\n") {
+		t.Error(got)
+	}
+}
+
 // A run that breaks off has the outcome of the cases until then.
 func TestRunThatBreaksOff(t *testing.T) {
 	cfg, err := config.Parse("rules.yaml", []byte(testedRules), nil)

@@ -61,7 +61,7 @@ func (c *compiler) settle(r *Rule, spec *RuleSpec) {
 		if err := limiter.ValidateLimitName(s.Limit); err != nil {
 			c.problem(at, "%v", err)
 		}
-		if s.Constant != 0 || s.PerHit <= 0 || s.PerHit > tokenbucket.MaxAmount {
+		if s.Constant != 0 || s.PerHit < 0 || s.PerHit > tokenbucket.MaxAmount {
 			c.problem(at, "must be hits, or {hits: a weight}; a settlement takes its number from the descriptor")
 		}
 		r.addLimit(s.Limit)
