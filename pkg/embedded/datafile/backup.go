@@ -33,7 +33,7 @@ func (f *File) WriteTo(w io.Writer) (int64, error) {
 // ratelimit.db.<time in UTC>. The directory is created if it is missing. After an error everything
 // is unchanged.
 //
-// Errors: *InUseError when a process has the directory open; ErrCorrupt and
+// Errors: *InUseError when a process has the directory open, also after its file was removed; ErrCorrupt and
 // ErrVersion of the backup; ErrFull; ErrReadOnly.
 func Restore(dir string, from io.Reader) error {
 	if err := makeDir(dir); err != nil {
@@ -44,6 +44,9 @@ func Restore(dir string, from io.Reader) error {
 	case err == nil:
 		defer unlock(old) //nolint:errcheck // nothing was written through it
 	case !errors.Is(err, fs.ErrNotExist):
+		return err
+	}
+	if err := alone(dir); err != nil {
 		return err
 	}
 	file, err := lockNew(dir)

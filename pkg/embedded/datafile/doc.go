@@ -14,8 +14,9 @@
 //	ratelimit.made                  marks a directory that has had a ratelimit.db, and its last commit
 //
 // One process at a time has it open. A second one gets an error with the id of the first. A lock on
-// ratelimit.db decides, which ends with the process in any case. ratelimit.pid is for the message
-// only, and a stale one does not matter.
+// ratelimit.db decides, which ends with the process in any case. A lock on the directory tells
+// Restore of a process whose ratelimit.db was removed. ratelimit.pid is for the message only, and a
+// stale one does not matter.
 //
 // Only a directory that never had ratelimit.db gets a new one, unless Options.New is set.
 // ratelimit.made is created when the first file is in its place. The place never has half a file:

@@ -31,6 +31,7 @@ type File struct {
 	readOnly bool
 	log      *slog.Logger
 	mark     *os.File               // nil = none can be written
+	held     *os.File               // the directory, see holdDir; nil = it cannot be locked
 	current  atomic.Pointer[handle] // Compact replaces it
 
 	writing sync.Mutex // locked during a whole change, and by Compact

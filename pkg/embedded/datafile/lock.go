@@ -50,6 +50,32 @@ func lock(dir, name string, flags, how int) (*os.File, error) {
 	}
 }
 
+// holdDir notes that this process has dir open, whatever becomes of the files in it; see [alone].
+func holdDir(dir string) (*os.File, error) {
+	d, err := os.Open(dir) //nolint:gosec // the path is the operator's
+	if err != nil {
+		return nil, err
+	}
+	if err := syscall.Flock(int(d.Fd()), syscall.LOCK_SH|syscall.LOCK_NB); err != nil {
+		return nil, errors.Join(err, d.Close())
+	}
+	return d, nil
+}
+
+// alone returns an *InUseError while a process has dir open, even if its file was removed: the lock of that file cannot
+// be found then.
+func alone(dir string) error {
+	d, err := os.Open(dir) //nolint:gosec // the path is the operator's
+	if err != nil {
+		return opening(dir, err)
+	}
+	defer unlock(d) //nolint:errcheck // nothing was written through it
+	if err := syscall.Flock(int(d.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); errors.Is(err, syscall.EWOULDBLOCK) {
+		return &InUseError{Dir: dir, PID: readPID(dir)}
+	}
+	return nil // also where a directory cannot be locked: the lock of the file decides
+}
+
 // unlock releases the lock and closes the file. Close alone is not enough: a child of this process,
 // just forked, has the same open file until it runs its program.
 func unlock(file *os.File) error {

@@ -57,6 +57,9 @@ func Open(dir string, o Options) (*File, error) {
 		if err := writePID(dir); err != nil {
 			f.log.Warn("the process id cannot be written: other processes cannot report the owner of the directory", "error", err)
 		}
+		if f.held, err = holdDir(dir); err != nil {
+			f.log.Warn("the directory cannot be locked: a restore cannot detect this process if the data file is removed", "error", err)
+		}
 		f.mark, err = openMarker(dir, f.state.commit)
 		if err != nil {
 			f.log.Warn("the marker cannot be written: a later start cannot detect a missing data file", "error", err)
@@ -135,7 +138,11 @@ func (f *File) Close() error {
 	if f.mark != nil {
 		_ = errors.Join(f.mark.Sync(), f.mark.Close()) // without it only damage is noticed less
 	}
-	if err := h.close(); err != nil {
+	err := h.close()
+	if f.held != nil {
+		_ = unlock(f.held) // nothing was written through it
+	}
+	if err != nil {
 		return fmt.Errorf("%s: close: %w", f.path(), err)
 	}
 	return nil

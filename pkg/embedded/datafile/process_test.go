@@ -2,6 +2,7 @@ package datafile
 
 import (
 	"bufio"
+	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -107,6 +108,36 @@ func TestOneProcessAtATime(t *testing.T) {
 	}
 	if text, err := os.ReadFile(filepath.Join(dir, pidName)); err != nil || strings.TrimSpace(string(text)) != strconv.Itoa(os.Getpid()) {
 		t.Errorf("process id after that: %q, %v, want %d", text, err, os.Getpid())
+	}
+}
+
+// A process keeps its directory when the file is removed under it: a restore would be lost for the process.
+func TestRestoreUnderAProcessWithoutItsFile(t *testing.T) {
+	from := open(t, t.TempDir())
+	put(t, from, Records, "k", "backup")
+	good := backup(t, from)
+	dir := t.TempDir()
+	first, lines := start(t, "hold", dir)
+	if !lines.Scan() {
+		t.Fatal("the first process did not open the directory")
+	}
+	for _, names := range [][]string{{fileName}, {markerName, pidName}} {
+		for _, name := range names {
+			remove(t, dir, name)
+		}
+		if err := Restore(dir, bytes.NewReader(good)); !errors.As(err, new(*InUseError)) {
+			t.Errorf("without %v: %v, want an *InUseError", names, err)
+		}
+		if _, err := os.Lstat(filepath.Join(dir, fileName)); err == nil {
+			t.Errorf("without %v: a file is in its place", names)
+		}
+	}
+	kill(t, first)
+	if err := Restore(dir, bytes.NewReader(good)); err != nil {
+		t.Fatal(err)
+	}
+	if got := mustDump(t, open(t, dir))["records/k"]; got != "backup" {
+		t.Errorf("after the process has ended: %q, want the backup", got)
 	}
 }
 
