@@ -106,14 +106,14 @@ func (f *auditFlags) of(args []string) (api.AuditOf, error) {
 
 func listAudit(o *operator) *cobra.Command {
 	var f auditFlags
-	var limit int
+	var size int
 	cmd := &cobra.Command{
 		Use: "audit [SUBJECT]", Short: "List who changed what", Args: cobra.MaximumNArgs(1), ValidArgsFunction: completer{o}.subject,
 		Long: `list audit shows the changes in a namespace, the newest first: when, by which credential, why
 where --reason said so, and the record before and after. SUBJECT is one of the column SUBJECT: an entity, and its limits
 with it; '$RESOURCE:name'; or '$SYSTEM', the limits of the system and the namespace itself.
 --entity, --resource and --system say the same. Without a subject all changes are shown.`,
-		Example: `  ratelimit list audit --limit 20
+		Example: `  ratelimit list audit --size 20
   ratelimit list audit --from 2026-11-22T08:00:00Z --principal ci
   ratelimit list audit key/k-123 --action bucket
   ratelimit list audit '$RESOURCE:gpt-4'
@@ -127,12 +127,12 @@ with it; '$RESOURCE:name'; or '$SYSTEM', the limits of the system and the namesp
 			if err != nil {
 				return err
 			}
-			return writeList(o, cmd.OutOrStdout(), limit, auditColumns(), api.Each(func(p api.Page) (*api.List[api.AuditEvent], error) {
+			return writeList(o, cmd.OutOrStdout(), size, auditColumns(), api.Each(func(p api.Page) (*api.List[api.AuditEvent], error) {
 				return n.ListAudit(cmd.Context(), of, p)
 			}))
 		},
 	}
 	f.flags(cmd)
-	limitFlag(cmd, &limit)
+	sizeFlag(cmd, &size)
 	return cmd
 }

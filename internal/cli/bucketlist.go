@@ -56,13 +56,13 @@ func bucketRows(all []api.Bucket) (rows []bucketRow) {
 
 func listBuckets(o *operator) *cobra.Command {
 	var entity, resource string
-	var limit int
+	var size int
 	var shadow bool
 	cmd := &cobra.Command{
 		Use: "buckets", Short: "List buckets in use and their balances", Args: command.NoArgs,
 		RunE: o.here(func(cmd *cobra.Command, _ []string, n *api.NamespaceClient) error {
 			of := api.LimitsOf{Entity: api.Name(entity), Resource: api.Name(resource)}
-			list, err := collect(o, limit, func(p api.Page) (*api.List[api.Bucket], error) {
+			list, err := collect(o, size, func(p api.Page) (*api.List[api.Bucket], error) {
 				page, err := n.ListBuckets(cmd.Context(), of, p)
 				if err == nil {
 					page.Items = slices.DeleteFunc(page.Items, func(b api.Bucket) bool { return b.Shadow != shadow })
@@ -84,6 +84,6 @@ func listBuckets(o *operator) *cobra.Command {
 	cmd.Flags().StringVar(&entity, "entity", "", "only buckets of this entity")
 	cmd.Flags().StringVar(&resource, "resource", "", "only buckets for this resource")
 	cmd.Flags().BoolVar(&shadow, "shadow", false, "list the buckets of rules in shadow mode, which deny no request (default: all others)")
-	limitFlag(cmd, &limit)
+	sizeFlag(cmd, &size)
 	return cmd
 }

@@ -136,17 +136,17 @@ func sinceText(at time.Time) string {
 }
 
 func listDisabled(o *operator) *cobra.Command {
-	var limit int
+	var size int
 	cmd := &cobra.Command{
 		Use: "disabled", Short: "List disabled entities, resources and namespaces", Args: command.NoArgs,
 		Long: `list disabled shows the entities and resources of a namespace that are disabled, and the
 namespace itself: since when, by which credential, and the reason that was given.`,
 		RunE: o.here(func(cmd *cobra.Command, _ []string, n *api.NamespaceClient) error {
-			return writeList(o, cmd.OutOrStdout(), limit, disabledColumns(), api.Each(func(p api.Page) (*api.List[api.Disabled], error) {
+			return writeList(o, cmd.OutOrStdout(), size, disabledColumns(), api.Each(func(p api.Page) (*api.List[api.Disabled], error) {
 				return n.ListDisabled(cmd.Context(), p)
 			}))
 		}),
 	}
-	limitFlag(cmd, &limit)
+	sizeFlag(cmd, &size)
 	return cmd
 }

@@ -77,11 +77,11 @@ func unknownPlan(e *api.Entity) string {
 
 func listEntities(o *operator) *cobra.Command {
 	var parent string
-	var limit int
+	var size int
 	cmd := &cobra.Command{
 		Use: "entities", Short: "List entities", Args: command.NoArgs,
 		RunE: o.here(func(cmd *cobra.Command, _ []string, n *api.NamespaceClient) error {
-			return writeList(o, cmd.OutOrStdout(), limit, entityColumns(), api.Each(func(p api.Page) (*api.List[api.Entity], error) {
+			return writeList(o, cmd.OutOrStdout(), size, entityColumns(), api.Each(func(p api.Page) (*api.List[api.Entity], error) {
 				list, err := n.ListEntities(cmd.Context(), api.Name(parent), p)
 				if err == nil && parent == "" { // else they are asked for
 					list.Items = slices.DeleteFunc(list.Items, func(e api.Entity) bool { return manifest.IsInventory(string(e.ID)) })
@@ -91,12 +91,12 @@ func listEntities(o *operator) *cobra.Command {
 		}),
 	}
 	cmd.Flags().StringVar(&parent, "parent", "", "only children of this entity")
-	limitFlag(cmd, &limit)
+	sizeFlag(cmd, &size)
 	return cmd
 }
 
-func limitFlag(cmd *cobra.Command, limit *int) {
-	cmd.Flags().IntVar(limit, "limit", 0, "show at most so many; 0 = all")
+func sizeFlag(cmd *cobra.Command, size *int) {
+	cmd.Flags().IntVar(size, "size", 0, "show at most so many; 0 = all")
 }
 
 // entityFlags are the fields of an entity.

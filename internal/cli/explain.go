@@ -18,10 +18,10 @@ type explainFlags struct {
 	hits   uint64
 	output string
 
-	file  string // of a whole call; "" = the arguments are a descriptor
-	live  bool   // ask the service that commands of administration ask
-	watch bool
-	every time.Duration
+	file     string // of a whole call; "" = the arguments are a descriptor
+	live     bool   // ask the service that commands of administration ask
+	watch    bool
+	interval time.Duration
 
 	runs bool // a service of the configuration runs, and was not asked
 }
@@ -75,7 +75,7 @@ JSON as Envoy and /json have it: descriptors are admitted together or not at all
 	cmd.Flags().Uint64Var(&f.hits, "hits", 1, "hits_addend of the descriptor; 0 is a look")
 	cmd.Flags().StringVarP(&f.file, "filename", "f", "", "file with a RateLimitRequest in JSON, or - for the standard input")
 	cmd.Flags().BoolVarP(&f.watch, "watch", "w", false, "ask a running service again and again, until the command is interrupted")
-	cmd.Flags().DurationVar(&f.every, "interval", 2*time.Second, "time from one answer of --watch to the next, at least 100ms")
+	cmd.Flags().DurationVar(&f.interval, "interval", 2*time.Second, "time from one answer of --watch to the next, at least 100ms")
 	cmd.Flags().StringVarP(&f.output, "output", "o", "table", "table, wide or json; wide shows the shards of each bucket")
 	_ = cmd.RegisterFlagCompletionFunc("output", cobra.FixedCompletions(explainOutputs(), cobra.ShellCompDirectiveNoFileComp)) // the flag is there
 	return cmd

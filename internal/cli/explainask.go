@@ -42,8 +42,8 @@ func (f *explainFlags) asker(cmd *cobra.Command, args []string) (func(context.Co
 	switch {
 	case f.watch && f.server == "":
 		return nil, errors.New("--watch asks a running service: find it with --live, or name it with --server or --context")
-	case f.every < minInterval:
-		return nil, fmt.Errorf("--interval is %v; it must be at least %v", f.every, minInterval)
+	case f.interval < minInterval:
+		return nil, fmt.Errorf("--interval is %v; it must be at least %v", f.interval, minInterval)
 	case f.file != "" && cmd.Flags().Changed("hits"):
 		return nil, errors.New("-f has the whole call: say hits_addend there, and leave out --hits")
 	case f.file != "":
@@ -198,7 +198,7 @@ func (f *explainFlags) show(ctx context.Context, ask func(context.Context) (any,
 			return err
 		}
 		select {
-		case <-time.After(f.every):
+		case <-time.After(f.interval):
 		case <-ctx.Done():
 			return nil
 		}

@@ -20,7 +20,7 @@ func namespaceColumns() []command.Column[api.Namespace] {
 }
 
 func listNamespaces(o *operator) *cobra.Command {
-	var limit int
+	var size int
 	var f api.NamespaceFilter
 	cmd := &cobra.Command{
 		Use: "namespaces", Aliases: []string{"namespace"}, Short: "List the namespaces in use", Args: command.NoArgs,
@@ -31,13 +31,13 @@ func listNamespaces(o *operator) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return writeList(o, cmd.OutOrStdout(), limit, namespaceColumns(), api.Each(func(p api.Page) (*api.List[api.Namespace], error) {
+			return writeList(o, cmd.OutOrStdout(), size, namespaceColumns(), api.Each(func(p api.Page) (*api.List[api.Namespace], error) {
 				return c.ListNamespaces(cmd.Context(), f, p)
 			}))
 		},
 	}
 	cmd.Flags().BoolVar(&f.Deleted, "deleted", false, "those that are deleted, being purged or purged, and no others")
-	limitFlag(cmd, &limit)
+	sizeFlag(cmd, &size)
 	return cmd
 }
 

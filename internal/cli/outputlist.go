@@ -16,10 +16,10 @@ import (
 // listBlock is how many items of a list are held before they are written.
 const listBlock = 100
 
-// writeList writes every item of a list, at most the first limit unless it is 0. It writes a
+// writeList writes every item of a list, at most the first size unless that is 0. It writes a
 // block as soon as it has one, so that a long list is neither held nor waited for. An error
 // after the first block leaves a list that is cut off; its text says so.
-func writeList[V any](o *operator, w io.Writer, limit int, columns []command.Column[V], items iter.Seq2[V, error]) error {
+func writeList[V any](o *operator, w io.Writer, size int, columns []command.Column[V], items iter.Seq2[V, error]) error {
 	out := newListWriter(w, o.output, columns)
 	block, written := make([]V, 0, listBlock), 0
 	for v, err := range items {
@@ -30,7 +30,7 @@ func writeList[V any](o *operator, w io.Writer, limit int, columns []command.Col
 			return err
 		}
 		block = append(block, v)
-		if written+len(block) == limit {
+		if written+len(block) == size {
 			break
 		}
 		if len(block) == listBlock {
@@ -47,14 +47,14 @@ func writeList[V any](o *operator, w io.Writer, limit int, columns []command.Col
 }
 
 // collect reads a list as a whole, or its first limit items unless limit is 0.
-func collect[V any](o *operator, limit int, list func(api.Page) (*api.List[V], error)) (*api.List[V], error) {
+func collect[V any](o *operator, size int, list func(api.Page) (*api.List[V], error)) (*api.List[V], error) {
 	all := &api.List[V]{Items: []V{}}
 	for v, err := range api.Each(list) {
 		if err != nil {
 			return nil, o.refusal(err)
 		}
 		all.Items = append(all.Items, v)
-		if len(all.Items) == limit {
+		if len(all.Items) == size {
 			break
 		}
 	}

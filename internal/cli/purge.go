@@ -83,7 +83,7 @@ func orphanColumns() []command.Column[api.Orphan] {
 }
 
 func listOrphans(o *operator) *cobra.Command {
-	var limit int
+	var size int
 	cmd := &cobra.Command{
 		Use: "orphans", Short: "List the IDs of the store's table that no namespace has", Args: command.NoArgs,
 		Long: `list orphans shows the IDs under which the store's table may have records that no namespace leads
@@ -95,12 +95,12 @@ store has none.`,
 			if err != nil {
 				return err
 			}
-			return writeList(o, cmd.OutOrStdout(), limit, orphanColumns(), api.Each(func(p api.Page) (*api.List[api.Orphan], error) {
+			return writeList(o, cmd.OutOrStdout(), size, orphanColumns(), api.Each(func(p api.Page) (*api.List[api.Orphan], error) {
 				return c.ListOrphans(cmd.Context(), p)
 			}))
 		},
 	}
-	limitFlag(cmd, &limit)
+	sizeFlag(cmd, &size)
 	return cmd
 }
 

@@ -21,8 +21,8 @@ import (
 type statusFlags struct {
 	operator
 
-	watch bool
-	every time.Duration
+	watch    bool
+	interval time.Duration
 }
 
 // NewStatus returns the command status.
@@ -39,8 +39,8 @@ Exit codes: 0 all is well; 1 something needs a person; 3 no service answers.`,
   ratelimit status --watch
   ratelimit status -o json`,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if f.every < 100*time.Millisecond || f.every > time.Hour {
-				return fmt.Errorf("--every is %v; it must be 100ms to 1h", f.every)
+			if f.interval < 100*time.Millisecond || f.interval > time.Hour {
+				return fmt.Errorf("--interval is %v; it must be 100ms to 1h", f.interval)
 			}
 			c, err := f.connect(cmd.Context())
 			if err != nil {
@@ -54,7 +54,7 @@ Exit codes: 0 all is well; 1 something needs a person; 3 no service answers.`,
 	}
 	f.flags(cmd)
 	cmd.Flags().BoolVarP(&f.watch, "watch", "w", false, "show it on this terminal, again and again, until q or Ctrl-C")
-	cmd.Flags().DurationVar(&f.every, "every", 2*time.Second, "with --watch: time from one page to the next")
+	cmd.Flags().DurationVar(&f.interval, "interval", 2*time.Second, "with --watch: time from one page to the next")
 	return cmd
 }
 
@@ -80,7 +80,7 @@ func (f *statusFlags) once(cmd *cobra.Command, c *api.Client) error {
 func (f *statusFlags) show(cmd *cobra.Command, c *api.Client) error {
 	in, _ := cmd.InOrStdin().(*os.File)
 	out, _ := cmd.OutOrStdout().(*os.File)
-	screen := &liveScreen{In: in, Out: out, Every: f.every}
+	screen := &liveScreen{In: in, Out: out, Every: f.interval}
 	switch {
 	case f.output == command.OutputJSON || f.output == command.OutputYAML:
 		return errors.New("--watch shows a page: leave out --output, or --watch")

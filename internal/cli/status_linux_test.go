@@ -30,7 +30,7 @@ func TestASmallTerminalShowsTheProblems(t *testing.T) {
 	cmd.SetIn(program)
 	cmd.SetOut(program)
 	ended := make(chan error, 1)
-	f := statusFlags{every: time.Hour}
+	f := statusFlags{interval: time.Hour}
 	f.server, f.way = service.URL, "by --server"
 	go func() { ended <- f.show(cmd, api.NewClient(http.DefaultClient, service.URL)) }()
 	await(t, user, "next: that")

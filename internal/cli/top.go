@@ -24,7 +24,7 @@ type topFlags struct {
 	of       api.TopOf
 	resource string
 	once     bool
-	every    time.Duration
+	interval time.Duration
 }
 
 // NewTop returns the command top.
@@ -46,8 +46,8 @@ report, which is up to 20 seconds old.`,
   ratelimit top --once -o json`,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			f.of.Resource = api.Name(f.resource)
-			if f.every < 100*time.Millisecond || f.every > time.Hour {
-				return fmt.Errorf("--every is %v; it must be 100ms to 1h", f.every)
+			if f.interval < 100*time.Millisecond || f.interval > time.Hour {
+				return fmt.Errorf("--interval is %v; it must be 100ms to 1h", f.interval)
 			}
 			if !slices.Contains(topOrders(), f.of.By) {
 				return fmt.Errorf("--by is %q; it must be %s", f.of.By, strings.Join(topOrders(), ", "))
@@ -62,7 +62,7 @@ report, which is up to 20 seconds old.`,
 	cmd.Flags().IntVar(&f.of.Size, "size", 20, "most rows, 1 to 1000")
 	cmd.Flags().BoolVar(&f.of.Fleet, "fleet", false, "of all replicas of the store, and not of one")
 	cmd.Flags().BoolVar(&f.once, "once", false, "show it once, also on a terminal")
-	cmd.Flags().DurationVar(&f.every, "every", time.Second, "time from one table to the next on a terminal")
+	cmd.Flags().DurationVar(&f.interval, "interval", time.Second, "time from one table to the next on a terminal")
 	completer{&f.operator}.flags(cmd)
 	_ = cmd.RegisterFlagCompletionFunc("by", cobra.FixedCompletions(topOrders(), cobra.ShellCompDirectiveNoFileComp)) // the flag is there
 	return cmd
@@ -87,7 +87,7 @@ func (f *topFlags) top(cmd *cobra.Command) error {
 	}
 	in, _ := cmd.InOrStdin().(*os.File)
 	out, _ := cmd.OutOrStdout().(*os.File)
-	screen := &liveScreen{In: in, Out: out, Every: f.every}
+	screen := &liveScreen{In: in, Out: out, Every: f.interval}
 	table := f.output == command.OutputTable || f.output == command.OutputWide
 	if f.once || !table || in == nil || out == nil || !screen.IsTerminal() {
 		top, err := c.Top(cmd.Context(), f.of)

@@ -102,7 +102,7 @@ func percentOf(used api.Tokens, budget int64) string {
 
 func listUsage(o *operator) *cobra.Command {
 	var f usageFlags
-	var limit int
+	var size int
 	var after string
 	cmd := &cobra.Command{
 		Use: "usage", Short: "List consumption by hour, day or month", Args: command.NoArgs,
@@ -128,7 +128,7 @@ it comes and reports progress; an export that was cut off goes on with --after.`
 				return err
 			}
 			of.Budgets = true
-			list, err := collect(o, limit, func(p api.Page) (*api.List[api.Usage], error) { return n.ListUsage(cmd.Context(), of, p) })
+			list, err := collect(o, size, func(p api.Page) (*api.List[api.Usage], error) { return n.ListUsage(cmd.Context(), of, p) })
 			if err != nil {
 				return err
 			}
@@ -140,7 +140,7 @@ it comes and reports progress; an export that was cut off goes on with --after.`
 		},
 	}
 	f.flags(cmd)
-	limitFlag(cmd, &limit)
+	sizeFlag(cmd, &size)
 	cmd.Flags().StringVar(&after, "after", "", "with -o csv: the cursor where an export was cut off")
 	return cmd
 }
