@@ -150,7 +150,7 @@ func (f *migrateFlags) into(ctx context.Context, store *dynamo.Store, table stri
 	case len(set.Losses) > 0 && !f.acceptLosses:
 		return command.Failed(fmt.Errorf("%s cannot be taken over as they are; nothing was changed. --accept-losses goes on without", command.Count(len(set.Losses), "thing")))
 	case !f.yes:
-		if err := command.ConfirmYes(in, out, "Type yes to go on: "); err != nil {
+		if err := command.ConfirmYes(ctx, in, out, "Type yes to go on: "); err != nil {
 			return err
 		}
 	}

@@ -1,8 +1,6 @@
 package cli
 
 import (
-	"bufio"
-	"context"
 	"errors"
 	"fmt"
 	"os"
@@ -76,15 +74,12 @@ func (c *changing) confirm(cmd *cobra.Command, what string) error {
 		return fmt.Errorf("%s asks before it deletes %s, and there is no terminal: add --yes", cmd.CommandPath(), what)
 	}
 	cmd.PrintErrf("Delete %s? [y/N] ", what)
-	ctx := cmd.Context()
-	for !pressed(in, glance) {
-		if ctx.Err() != nil {
-			cmd.PrintErrln()
-			return command.Failed(fmt.Errorf("%w: nothing was deleted", context.Cause(ctx)))
-		}
+	answer, err := command.Answer(cmd.Context(), in)
+	if err != nil {
+		cmd.PrintErrln()
+		return command.Failed(fmt.Errorf("%w: nothing was deleted", err))
 	}
-	line, _ := bufio.NewReader(in).ReadString('\n') // no answer is no
-	if answer := strings.ToLower(strings.TrimSpace(line)); answer != "y" && answer != "yes" {
+	if answer = strings.ToLower(answer); answer != "y" && answer != "yes" {
 		return command.Failed(errors.New("nothing was deleted"))
 	}
 	return nil

@@ -10,6 +10,8 @@ import (
 	"unicode/utf8"
 
 	"golang.org/x/term"
+
+	"github.com/ratelimit/ratelimit/internal/command"
 )
 
 // Sequences of terminals.
@@ -24,8 +26,6 @@ const (
 const (
 	ctrlC = 3
 	ctrlD = 4
-	// glance is how long a wait for a key lasts before the context is checked.
-	glance = 100 * time.Millisecond
 )
 
 // liveScreen is a terminal.
@@ -81,7 +81,7 @@ func (s *liveScreen) ended(ctx context.Context) bool {
 		if ctx.Err() != nil {
 			return true
 		}
-		if !pressed(s.In, min(rest, glance)) {
+		if !command.Pressed(s.In, min(rest, command.Glance)) {
 			continue
 		}
 		var key [1]byte
