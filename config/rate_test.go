@@ -45,4 +45,10 @@ func TestParseRate(t *testing.T) {
 			t.Errorf("ParseRate(%q) = %v; want an error", text, got)
 		}
 	}
+	const foreign = `"5 EUR" is no amount of money: it is in US dollars and written like 5 USD`
+	for _, text := range []string{"5 EUR/month", "5 EUR/day", "5 EUR/month calendar"} {
+		if _, err := ParseRate(text); err == nil || err.Error() != foreign {
+			t.Errorf("ParseRate(%q): %v; want %s", text, err, foreign)
+		}
+	}
 }

@@ -77,6 +77,11 @@ func TestLimits(t *testing.T) {
 			t.Errorf("%q is the limit %+v", text, l)
 		}
 	}
+	for text, want := range map[string]string{"5 EUR/month": `"5 EUR" is no amount of money`, "5/day budget 5 EUR/month": `"5 EUR" is no amount of money`} {
+		if _, err := api.ParseLimit(text); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v; want %s", text, err, want)
+		}
+	}
 	if _, err := api.ParseLimit("1/minute budget 50/day deny"); err == nil || !strings.Contains(err.Error(), `"50/day calendar"`) {
 		t.Errorf("a budget that denies: %v; want one that names the quota", err)
 	}

@@ -92,6 +92,16 @@ var errLimit = errors.New(`a limit is RATE, and then any of burst TOKENS, max_de
 // ParseLimit reads the form of [Limit.String], also with amounts of dollars, see [money.Parse]. The service
 // checks the rate itself.
 func ParseLimit(text string) (Limit, error) {
+	l, err := parseLimit(text)
+	if err != nil {
+		if foreign := money.Foreign(text); foreign != "" {
+			err = errors.New(foreign)
+		}
+	}
+	return l, err
+}
+
+func parseLimit(text string) (Limit, error) {
 	tokens, err := inTokens(text)
 	if err != nil {
 		return Limit{}, err

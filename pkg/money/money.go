@@ -3,6 +3,8 @@
 package money
 
 import (
+	"fmt"
+	"regexp"
 	"strconv"
 	"strings"
 )
@@ -27,6 +29,17 @@ func Is(limit string) bool {
 // NotMoney is the refusal of dollars for a limit that [Is] does not name.
 func NotMoney(limit string) string {
 	return "counts tokens, and no dollars: a limit of money has a name that is usd or ends in _usd, such as " + limit + "_usd"
+}
+
+// Foreign is the refusal of an amount of money in a text that is not in dollars, or not written as [Parse] reads them:
+// "5 EUR/month", "5USD"; "" = there is none.
+func Foreign(text string) string {
+	for _, m := range regexp.MustCompile(`(?:^| )([0-9][0-9_.]*)( *)([A-Z]{3}|usd)\b`).FindAllStringSubmatch(text, -1) {
+		if m[2]+m[3] != Unit {
+			return fmt.Sprintf("%.100q is no amount of money: it is in US dollars and written like %.50s%s", strings.TrimSpace(m[0]), m[1], Unit)
+		}
+	}
+	return ""
 }
 
 // Parse reads dollars with at most six decimals, such as "12.50 USD" or "1_000 USD", as tokens.

@@ -2,6 +2,7 @@ package money_test
 
 import (
 	"strconv"
+	"strings"
 	"testing"
 
 	"pgregory.net/rapid"
@@ -20,6 +21,18 @@ func TestParse(t *testing.T) {
 	for _, text := range []string{"", "12", "12.50", " USD", ".5 USD", "5. USD", "1.0000001 USD", "-1 USD", "_1 USD", "1_ USD", "1__0 USD", "1_.5 USD", "01 USD", "1e3 USD", "5 usd", "5 EUR", "1000000000001 USD", "1.-5 USD"} {
 		if got, ok := money.Parse(text); ok {
 			t.Errorf("Parse(%q) = %d; want none", text, got)
+		}
+	}
+}
+
+// Another currency or form of dollars is told apart from other mistakes.
+func TestForeign(t *testing.T) {
+	for text, amount := range map[string]string{
+		"5 EUR/month": `"5 EUR"`, "5USD/day": `"5USD"`, "5 usd": `"5 usd"`, "1_000.50 GBP": "written like 1_000.50 USD", "5 USD/day budget 50 EUR/month": `"50 EUR"`,
+		"5 USD/day": "", "100/minute": "", "5 in flight 10m": "", "100/5MIN": "", "100/month calendar EST from 15": "", "": "",
+	} {
+		if got := money.Foreign(text); !strings.Contains(got, amount) || (got == "") != (amount == "") {
+			t.Errorf("Foreign(%q) = %q; want one with %s", text, got, amount)
 		}
 	}
 }
