@@ -70,6 +70,11 @@ func TestMisspelledNamesAreRefused(t *testing.T) {
 			t.Errorf("namespaces after refusals: %s", text)
 		}
 	}
+	for id, want := range map[string]string{"org/acmee": "neither stored nor in the configuration nor in use; did you mean org/acme?\n", "org/acme": "entity org/acme is not stored: a parent"} {
+		if _, text := run("listed", "doctor --entity "+id); !strings.Contains(text, want) {
+			t.Errorf("doctor of %s: %s", id, text)
+		}
+	}
 	for _, line := range []string{
 		"set limits --resource claude-2 rpm=1/minute",
 		"set limits --entity user/new --resource gpt-4 rpm=1/minute",

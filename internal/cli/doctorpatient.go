@@ -53,7 +53,7 @@ func (p *patient) payers(ctx context.Context) ([]api.Name, error) {
 		switch {
 		case isNotFound(err):
 			if of == p.entity {
-				p.d.well(api.SectionCascade, fmt.Sprintf("entity %s is not stored: a parent of it is in the configuration, or in none", of), "")
+				return all, p.unstored(ctx)
 			}
 			return all, nil
 		case err != nil:
@@ -72,6 +72,20 @@ func (p *patient) payers(ctx context.Context) ([]api.Name, error) {
 		all = append(all, e.Parent)
 	}
 	return all, nil
+}
+
+// unstored reports that the entity is not stored, and which may be meant if it is nowhere.
+func (p *patient) unstored(ctx context.Context) error {
+	state, err := p.n.Disabled(ctx, api.Subject{Entity: p.entity})
+	switch {
+	case err != nil:
+		return err
+	case state.Note != "":
+		p.d.well(api.SectionDenial, state.Note, "")
+	default:
+		p.d.well(api.SectionCascade, fmt.Sprintf("entity %s is not stored: a parent of it is in the configuration, or in none", p.entity), "")
+	}
+	return nil
 }
 
 // disabled looks for a payer or a resource that is disabled, and for a namespace that denies each request.

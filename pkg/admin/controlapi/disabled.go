@@ -1,7 +1,6 @@
 package controlapi
 
 import (
-	"errors"
 	"net/http"
 
 	"github.com/ratelimit/ratelimit/pkg/admin"
@@ -57,8 +56,8 @@ func (a switches) disabled(c *call, ref limiter.Ref) (any, error) {
 		return nil, err
 	}
 	out := disabledOf(ref, r)
-	if p, ok := errors.AsType[*api.Problem](a.names.checkDisabled(c, ref)); ok && !r.Disabled {
-		out.Note = withoutAllow(p.Detail)
+	if unknown, err := a.names.newSubject(c, ref); err == nil && !r.Disabled {
+		out.Note = unknown.note()
 	}
 	return out, nil
 }
@@ -81,9 +80,9 @@ func (a switches) setDisabled(c *call, ref limiter.Ref, to limiter.Switch) (any,
 	if err := a.names.checkNamespace(c); err != nil {
 		return nil, err
 	}
-	unknown := a.names.checkDisabled(c, ref)
-	if to == limiter.Disable && unknown != nil {
-		return nil, unknown
+	unknown, unchecked := a.names.newSubject(c, ref)
+	if err := refuse(unknown, unchecked); to == limiter.Disable && err != nil {
+		return nil, err
 	}
 	done, err := c.store.Edit(c.ctx(), c.now(), c.namespace(), limiter.Edit{Ref: ref, Switch: to, DryRun: dry})
 	if err != nil {
@@ -95,8 +94,8 @@ func (a switches) setDisabled(c *call, ref limiter.Ref, to limiter.Switch) (any,
 	}
 	if done.Changed {
 		change.Result = api.Changed
-	} else if p, ok := errors.AsType[*api.Problem](unknown); ok { // it was never disabled
-		change.Note = withoutAllow(p.Detail)
+	} else if unchecked == nil { // it was never disabled
+		change.Note = unknown.note()
 	}
 	return change, nil
 }

@@ -2,6 +2,7 @@ package controlapi
 
 import (
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
 
@@ -40,23 +41,43 @@ type newNames struct {
 
 func (a *API) newNames() newNames { return newNames{a.cfg.Sources.File, a.cfg.Buckets} }
 
-// howToAllow ends the refusal of a new name.
+// howToAllow ends the refusal of a new name, where none is near.
 const howToAllow = ": correct the name, or allow a new one (--allow-new, or the parameter allowNew=true)"
 
-// howToAllowNear is howToAllow where a name is near.
-const howToAllowNear = " A new name needs --allow-new, or the parameter allowNew=true"
-
-// withoutAllow is the text of a refusal for a change that needs no allowance.
-func withoutAllow(text string) string {
-	return strings.TrimSuffix(strings.TrimSuffix(text, howToAllow), howToAllowNear)
+// newName is a name that is new, and probably a mistake.
+type newName struct {
+	text string // says that it is new
+	near string // the name that may be meant; "" = none is near
 }
 
-// meant ends the refusal of a new name, of which near may be meant; "" = no name is near.
-func meant(near string) string {
-	if near == "" {
-		return howToAllow
+// note says that the name is new, and which may be meant. That of nil is "".
+func (n *newName) note() string {
+	switch {
+	case n == nil:
+		return ""
+	case n.near == "":
+		return n.text
 	}
-	return "; did you mean " + api.Name(near).String() + "?" + howToAllowNear
+	return n.text + "; did you mean " + api.Name(n.near).String() + "?"
+}
+
+// refused is the refusal of the name, with how to allow it. That of nil is nil.
+func (n *newName) refused() error {
+	switch {
+	case n == nil:
+		return nil
+	case n.near == "":
+		return invalid("%s%s", n.text, howToAllow)
+	}
+	return invalid("%s A new name needs --allow-new, or the parameter allowNew=true", n.note())
+}
+
+// refuse refuses a new name, unless there is none or an error.
+func refuse(name *newName, err error) error {
+	if err != nil {
+		return err
+	}
+	return name.refused()
 }
 
 // checkNamespace refuses a change in a namespace that was never in use.
@@ -77,7 +98,8 @@ func (n newNames) checkNamespace(c *call) error {
 	if err != nil {
 		return err
 	}
-	return invalid("namespace %s was never in use%s", api.Name(name), meant(limiter.ClosestName(name, known)))
+	found := newName{fmt.Sprintf("namespace %s was never in use", api.Name(name)), limiter.ClosestName(name, known)}
+	return found.refused()
 }
 
 // isRuled reports whether rules take from a namespace.
@@ -113,42 +135,41 @@ func (n newNames) checkParent(c *call, id, parent string) error {
 	if err != nil || stored.Entity != nil && stored.Entity.Parent == parent {
 		return err
 	}
-	return n.checkEntityThere(c, "the parent ", parent)
+	return refuse(n.newEntity(c, "the parent ", parent))
 }
 
-// checkDisabled refuses an entity or a resource that is nowhere, and cannot be disabled.
-func (n newNames) checkDisabled(c *call, ref limiter.Ref) error {
+// newSubject returns an entity or a resource that is nowhere, and cannot be disabled; nil = none, or it is allowed.
+func (n newNames) newSubject(c *call, ref limiter.Ref) (*newName, error) {
 	switch ref.Kind {
 	case limiter.RefResourceLimits:
-		return n.checkResource(c, ref.Resource)
+		return n.newResource(c, ref.Resource)
 	case limiter.RefEntity:
 	case limiter.RefSystemLimits, limiter.RefEntityLimits:
-		return nil
+		return nil, nil //nolint:nilnil // these are always there
 	}
 	allowed, err := c.allows(api.NewEntity)
 	if err != nil || allowed || n.file == nil {
-		return err
+		return nil, err
 	}
-	return n.checkEntityThere(c, "entity ", ref.Entity)
+	return n.newEntity(c, "entity ", ref.Entity)
 }
 
-// checkEntityThere refuses an entity that is nowhere. title comes before its ID.
-func (n newNames) checkEntityThere(c *call, title, id string) error {
+// newEntity returns an entity that is nowhere; nil = it is there. title comes before its ID.
+func (n newNames) newEntity(c *call, title, id string) (*newName, error) {
 	there, err := n.hasEntity(c, id)
 	if err != nil || there {
-		return err
+		return nil, err
 	}
 	known, err := n.entities(c)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	return invalid("%s%s is neither stored nor in the configuration nor in use%s", title, api.Name(id), meant(limiter.ClosestName(id, known)))
+	return &newName{fmt.Sprintf("%s%s is neither stored nor in the configuration nor in use", title, api.Name(id)), limiter.ClosestName(id, known)}, nil
 }
 
-// checkLimitsOwner refuses a new entity whose ID is a misspelling of a known one, and a new resource as
-// checkResource does.
+// checkLimitsOwner refuses a new entity whose ID is a misspelling of a known one, and a new resource.
 func (n newNames) checkLimitsOwner(c *call, ref limiter.Ref) error {
-	if err := n.checkResource(c, ref.Resource); err != nil || ref.Entity == "" {
+	if err := refuse(n.newResource(c, ref.Resource)); err != nil || ref.Entity == "" {
 		return err
 	}
 	allowed, err := c.allows(api.NewEntity)
@@ -163,36 +184,37 @@ func (n newNames) checkLimitsOwner(c *call, ref limiter.Ref) error {
 		return err
 	}
 	if near := limiter.Misspelled(ref.Entity, known); near != "" {
-		return invalid("entity %s is new%s", api.Name(ref.Entity), meant(near))
+		found := newName{fmt.Sprintf("entity %s is new", api.Name(ref.Entity)), near}
+		return found.refused()
 	}
 	return nil
 }
 
-// checkResource refuses a resource that no rule takes from. Where a rule takes from any, it refuses a new one
-// whose name is a misspelling of a known one.
-func (n newNames) checkResource(c *call, name string) error {
+// newResource returns a resource that no rule takes from. Where a rule takes from any, it is a new one whose name is a
+// misspelling of a known one. nil = neither, or it is allowed.
+func (n newNames) newResource(c *call, name string) (*newName, error) {
 	allowed, err := c.allows(api.NewResource)
 	if err != nil || allowed || name == "" || name == limiter.DefaultResource || n.file == nil {
-		return err
+		return nil, err
 	}
 	rules := n.file().resources(c.namespace())
 	if rules.Has(name) {
-		return nil
+		return nil, nil //nolint:nilnil // it is no new name
 	}
 	there, err := n.hasResource(c, name)
 	if err != nil || there {
-		return err
+		return nil, err
 	}
 	known, err := n.resources(c, rules.Names)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	near := limiter.Misspelled(name, known)
 	switch {
 	case rules.Open() && near == "":
-		return nil
+		return nil, nil //nolint:nilnil // a rule takes from it
 	case rules.Open():
-		return invalid("resource %s is new%s", api.Name(name), meant(near))
+		return &newName{fmt.Sprintf("resource %s is new", api.Name(name)), near}, nil
 	}
-	return invalid("no rule takes from resource %s in namespace %s%s", api.Name(name), api.Name(c.namespace()), meant(limiter.ClosestName(name, known)))
+	return &newName{fmt.Sprintf("no rule takes from resource %s in namespace %s", api.Name(name), api.Name(c.namespace())), limiter.ClosestName(name, known)}, nil
 }
