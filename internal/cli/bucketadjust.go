@@ -172,7 +172,7 @@ func noteEnds(cmd *cobra.Command, done *api.Adjusted) {
 	}
 	for _, l := range done.After.Limits {
 		freed := slices.ContainsFunc(done.Booked, func(b api.Booking) bool { return b.Limit == l.Name && b.Tokens > 0 })
-		if freed && strings.Contains(l.Limit.Rate, " in flight ") {
+		if freed && l.InFlight {
 			cmd.PrintErrf("note: limit %s: requests that still run do not count any more, and the end of each frees the place of another one\n", l.Name)
 		}
 	}

@@ -40,6 +40,8 @@ const OrdinaryVariant = "0000000000000000"
 type BucketLimit struct {
 	Name  string `json:"name"`
 	Limit Limit  `json:"limit"`
+	// InFlight says that the limit is of requests in flight: its tokens are places, which requests free as they end.
+	InFlight bool `json:"in_flight,omitempty"`
 	// Available is the balance; below zero is debt, and above the capacity an extra of a top-up. Absent for an unlimited limit.
 	Available *Tokens `json:"available,omitempty"`
 	// Source is the level that it is from, such as "system (file)", in the ordinary bucket. Absent = not

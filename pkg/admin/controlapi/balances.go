@@ -136,6 +136,7 @@ func bucketOf(b *limiter.BucketState) *api.Bucket {
 		out.Limits[i] = api.BucketLimit{Name: l.Limit.Name, Limit: LimitJSON(l.Limit)}
 		switch {
 		case b.Key.Window.InFlight():
+			out.Limits[i].InFlight = true
 			out.Limits[i].Limit = LimitJSON(limiter.Concurrent(l.Limit.Name, l.Limit.Capacity, b.Key.Window.MaxTime()))
 		case windowed: // which quota it is of is not known here
 			out.Limits[i].Limit = api.Limit{Rate: api.QuotaUntil(l.Limit.Capacity, out.Window.End)}

@@ -192,7 +192,7 @@ func TestBucketsOfRequestsInFlight(t *testing.T) {
 		for begin() { // until all places are taken
 		}
 		b, err := c.n.Bucket(t.Context(), api.BucketOf{Entity: "user/ada", Resource: "api"})
-		if err != nil || *b.Limits[0].Available != 0 || !b.Window.Start.Before(time.Now()) {
+		if err != nil || *b.Limits[0].Available != 0 || !b.Limits[0].InFlight || !b.Window.Start.Before(time.Now()) {
 			t.Fatalf("the bucket of the present window: %+v, %v", b, err)
 		}
 		if _, err := c.reset(api.BucketChange{Once: strings.Repeat("x", limiter.MaxOnce)}); err != nil {
