@@ -15,8 +15,8 @@ type file struct {
 	plans    []yamlcfg.Entry[level]
 	sets     []yamlcfg.Entry[descriptor.MatchSpec]
 	prices   []yamlcfg.Entry[price]
-	pricing  bool // a rule consumes by price
-	partial  bool // its includes are not read
+	pricing  map[string]bool // limits that a rule consumes by price, which may be 0
+	partial  bool            // its includes are not read
 	limits   levels
 	sealing  []sealingKey // of reservations
 	webhook  webhook

@@ -69,7 +69,7 @@ func (f *file) expandPrices(r *yamlcfg.Report, spec *descriptor.DomainSpec) {
 			out = append(out, *rule)
 			continue
 		}
-		f.pricing = true
+		f.addPricing(rule)
 		model, kind := matchOf(rule, keyModel), matchOf(rule, keyKind)
 		switch {
 		case len(f.prices) == 0:
@@ -85,6 +85,19 @@ func (f *file) expandPrices(r *yamlcfg.Report, spec *descriptor.DomainSpec) {
 		}
 	}
 	spec.Rules = out
+}
+
+// addPricing notes the limits that a rule consumes by price.
+func (f *file) addPricing(rule *descriptor.RuleSpec) {
+	if f.pricing == nil {
+		f.pricing = make(map[string]bool)
+	}
+	anyAmount(rule, func(c descriptor.ConsumeSpec) bool {
+		if c.Priced {
+			f.pricing[c.Limit] = true
+		}
+		return false
+	})
 }
 
 // priced returns the rules for each model and kind.

@@ -18,7 +18,7 @@ func (w *warner) unreached(specs []descriptor.DomainSpec) {
 		return
 	}
 	w.unusedSets(specs)
-	if len(w.file.prices) > 0 && !w.file.pricing {
+	if len(w.file.prices) > 0 && len(w.file.pricing) == 0 {
 		w.Warn(w.Find("prices"), "is not used: no rule consumes by price, such as consume: {usd: price}")
 	}
 	w.hiddenPrices()
@@ -93,7 +93,7 @@ func (w *warner) unconsumed() {
 		for i := range at.Value.limits.Len() {
 			l := at.Value.limits.At(i)
 			of := cmp.Or(limiter.TriedBeside(l.Name), l.BudgetOf(), l.Name)
-			if w.consumed[of] || w.consumed[l.Name] || warned[of] {
+			if w.consumed[of] || w.consumed[l.Name] || w.file.pricing[of] || warned[of] {
 				continue
 			}
 			warned[of] = true

@@ -65,6 +65,13 @@ func TestWhatIncludedFilesMayReach(t *testing.T) {
 	}
 }
 
+// A limit of money is no mistake where all models are free.
+func TestLimitsOfFreeModels(t *testing.T) {
+	const file = "limits: {system: {usd: 5 USD/month calendar, rpm: 1/minute}}\nprices: {gpt: {input: 0}}\n" +
+		"domains: [{domain: d, rules: [{match: {model: '*', kind: '*'}, entity: e, resource: r, consume: {usd: price}}, {match: {m: '*'}, entity: e, resource: r, consume: {rpm: 1}}]}]"
+	wantWarnings(t, "free", warnings(t, file), map[string]string{})
+}
+
 // Of prices the first model that matches counts. One that is hidden gets one warning, whatever its kinds and rules.
 func TestPricesInTheirOrder(t *testing.T) {
 	t.Parallel()
