@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/ratelimit/ratelimit/internal/command"
+	"github.com/ratelimit/ratelimit/test/kit/programtest"
 )
 
 // A plan that a reload takes away from stored entities is told where the entity is looked at, with the limits that count.
@@ -36,4 +37,25 @@ func TestAPlanThatIsGoneIsTold(t *testing.T) {
 	asks(t, command.ExitOK, nil, "set", "entity", "user/bob", "--plan", "free")
 	asks(t, command.ExitOK, nil, "set", "entity", "org/bobs", "--plan=")
 	asks(t, command.ExitOK, []string{"rpm 2/hour, plan free"}, doctor...)
+}
+
+// A start with a data directory tells of such plans, too.
+func TestAStartTellsOfPlansThatAreGone(t *testing.T) {
+	dir := t.TempDir()
+	r := start(t, "--config", programtest.WriteFile(t, "c.yaml", kindly), "--data", dir)
+	if code, _, stderr := output(t, "set", "entity", "org/bobs", "--plan", "pro", "--data", dir); code != command.ExitOK {
+		t.Fatal(stderr)
+	}
+	if log := r.log.String(); strings.Contains(log, "plans are gone") {
+		t.Errorf("with the plan:\n%s", log)
+	}
+	r.stop(command.ErrInterrupted)
+	if code := <-r.code; code != command.ExitOK {
+		t.Fatalf("the first service ends with %d", code)
+	}
+	without := strings.NewReplacer("  pro: {rpm: 4/hour, exports: 3/day}\n", "", "user/ada: {plan: pro}", "user/ada: {plan: free}").Replace(kindly)
+	r = start(t, "--config", programtest.WriteFile(t, "without.yaml", without), "--data", dir)
+	if log := r.log.String(); !strings.Contains(log, "plans are gone from the configuration") || !strings.Contains(log, "plans=[pro]") {
+		t.Errorf("without the plan:\n%s", log)
+	}
 }

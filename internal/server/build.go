@@ -151,6 +151,9 @@ func (s *Service) buildListeners(cfg *config.Config) error {
 
 // begin puts the configuration in force that the service starts with.
 func (s *Service) begin(ctx context.Context, cfg *config.Config) error {
+	if s.durable != nil { // another store would have to be read as a whole
+		reportPlans(ctx, s.log, plansWithout(s.durable.EntityPlans(), cfg))
+	}
 	err := s.starting.Await(ctx, "the namespaces", func(ctx context.Context) error { return s.openNamespaces(ctx, cfg.Rules) })
 	if err != nil {
 		return fmt.Errorf("the store: %w", err)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"os"
 	"slices"
 	"strconv"
@@ -41,12 +42,17 @@ func (s *Service) watch(ctx context.Context, file string, opts config.Options) e
 		for _, w := range cfg.Warnings {
 			s.log.WarnContext(ctx, "configuration", "warning", w.String())
 		}
-		if len(gone) > 0 {
-			s.log.WarnContext(ctx, "plans are gone from the configuration: for entities that have one stored, limits of other levels count; ratelimit doctor --entity tells", "plans", gone)
-		}
+		reportPlans(ctx, s.log, gone)
 		s.log.InfoContext(ctx, "configuration loaded", "files", len(cfg.Files), "domains", len(cfg.Rules.Domains()), "hash", cfg.Hash)
 		s.events.Record(api.EventReload, fmt.Sprintf("A new configuration is in force: %d domains, hash %.12s.", len(cfg.Rules.Domains()), cfg.Hash))
 	})
+}
+
+// reportPlans reports plans that the configuration lacks, and that stored entities have or may have.
+func reportPlans(ctx context.Context, log *slog.Logger, gone []string) {
+	if len(gone) > 0 {
+		log.WarnContext(ctx, "plans are gone from the configuration: for entities that have one stored, limits of other levels count; ratelimit doctor --entity tells", "plans", gone)
+	}
 }
 
 // plansWithout returns those of the plans that a configuration lacks.

@@ -4,6 +4,8 @@ import (
 	"cmp"
 	"context"
 	"encoding/base64"
+	"maps"
+	"slices"
 
 	"github.com/ratelimit/ratelimit/pkg/limiter"
 )
@@ -16,6 +18,19 @@ func (d *directory) ListEntities(ctx context.Context, namespace string, f limite
 	return d.list(ctx, namespace, p, func(_ limiter.Ref, r limiter.Record) bool {
 		return r.Entity != nil && (f.Parent == "" || r.Entity.Parent == f.Parent)
 	})
+}
+
+// EntityPlans returns the names of the plans that entities of any namespace have, in order.
+func (d *directory) EntityPlans() []string {
+	d.catalog.mu.RLock()
+	defer d.catalog.mu.RUnlock()
+	plans := make(map[string]bool)
+	for _, r := range d.catalog.records {
+		if r.Entity != nil && r.Entity.Plan != "" {
+			plans[r.Entity.Plan] = true
+		}
+	}
+	return slices.Sorted(maps.Keys(plans))
 }
 
 // ListLimits implements limiter.Directory: those of the system, of resources and of
