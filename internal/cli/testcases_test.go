@@ -207,6 +207,10 @@ func TestDenialsWithAStatus(t *testing.T) {
 - name: another status
   steps:
   - {call: door user=mallory, expect: {answer: denied, status: 429}}
+- name: a rule in shadow mode
+  steps:
+  - {call: door job=a, repeat: 2, expect: allowed}
+  - {call: door job=a, expect: denied}
 - name: the status of others
   steps:
   - {call: shop user=ada, repeat: 2, expect: {status: 200}}
@@ -219,8 +223,14 @@ FAIL  c.yaml:7  another status
       + status: 403
         rule: closed
         reason: denied_by_rule
-ok    c.yaml:10  the status of others
-3 cases, 1 failed, 7 calls
+FAIL  c.yaml:10  a rule in shadow mode
+      c.yaml:13: door job=a, after 0s
+      - answer: denied
+      + answer: allowed
+        rule: tried
+        shadow: would be denied by tried
+ok    c.yaml:14  the status of others
+4 cases, 2 failed, 10 calls
 `
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)

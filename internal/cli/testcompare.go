@@ -98,6 +98,20 @@ func (a *testAnswer) remaining() string {
 	return text
 }
 
+// shadow says which rules would deny; "" for none.
+func (a *testAnswer) shadow() string {
+	var names []string
+	for _, d := range a.Metadata.Shadow {
+		if !slices.Contains(names, d.Rule) {
+			names = append(names, d.Rule)
+		}
+	}
+	if len(names) == 0 {
+		return ""
+	}
+	return "would be denied by " + strings.Join(names, ", ")
+}
+
 // explain adds the other members that were not compared.
 func (a *testAnswer) explain(wrong []mismatch) []mismatch {
 	have := make(map[string]bool)
@@ -110,6 +124,7 @@ func (a *testAnswer) explain(wrong []mismatch) []mismatch {
 		{"rule", "", a.rule()},
 		{"reason", "", a.Metadata.Reason},
 		{"remaining", "", a.remaining()},
+		{"shadow", "", a.shadow()},
 	} {
 		if !have[m.Member] && m.Got != "" && m.Got != "none" {
 			wrong = append(wrong, m)

@@ -197,6 +197,9 @@ type testAnswer struct {
 		Settlements []struct {
 			Result string `json:"result"`
 		} `json:"settlements"`
+		Shadow []struct {
+			Rule string `json:"rule"`
+		} `json:"shadow"` // rules that would deny: in shadow mode, or by a shadow limit
 	} `json:"dynamicMetadata"`
 }
 
