@@ -5,6 +5,7 @@ import (
 	"context"
 	"io"
 	"os/exec"
+	"path/filepath"
 	"regexp"
 	"strings"
 	"testing"
@@ -68,6 +69,17 @@ func TestDemoShowsADenial(t *testing.T) {
 	}
 	if strings.Contains(log.String(), "traffic") {
 		t.Errorf("there is traffic without the flag:\n%s", log)
+	}
+}
+
+// The command for the console finds a service whose data directory the command line names.
+func TestGreetingFindsTheDataDirectory(t *testing.T) {
+	data := filepath.Join(t.TempDir(), "data")
+	greeting, _ := startDemo(t, "--data", data)
+	_, flags, _ := strings.Cut(greeting, " console ")
+	flags, _, _ = strings.Cut(flags, "#")
+	if code, out, stderr := output(t, append([]string{"status"}, strings.Fields(flags)...)...); code != 0 || !strings.Contains(out, data) {
+		t.Errorf("with %q: exit code %d\n%s%s", flags, code, out, stderr)
 	}
 }
 

@@ -4,8 +4,11 @@ import (
 	"fmt"
 	"net"
 	"os"
+	"path/filepath"
+	"strconv"
 	"strings"
 
+	"github.com/ratelimit/ratelimit/config"
 	"github.com/ratelimit/ratelimit/internal/command"
 )
 
@@ -41,9 +44,21 @@ func (s *Service) greeting(demo bool) string {
 	}
 	fmt.Fprintf(&text, "  %s %s/metrics\n", curl, base)
 	if len(s.admin.names) > 0 {
-		fmt.Fprintf(&text, "  %s console    # decisions, entities and limits in a browser\n", os.Args[0])
+		fmt.Fprintf(&text, "  %s console%s    # decisions, entities and limits in a browser\n", os.Args[0], whereData(s.cfg))
 	}
 	return text.String()
+}
+
+// whereData is the flag by which a command finds the service at its data directory, which serve --data may have named.
+func whereData(cfg *config.Config) string {
+	dir := cfg.Store.Embedded.Data
+	switch {
+	case dir == "" || AdminSocket(cfg) != filepath.Join(dir, SocketName):
+		return ""
+	case strings.ContainsAny(dir, " '\"$`\\"):
+		dir = strconv.Quote(dir)
+	}
+	return " --data " + dir
 }
 
 // reachable returns an address to call a listener at from this machine.
