@@ -134,7 +134,7 @@ func (f *explainFlags) compute(ctx context.Context, explain func(*admin.Explaine
 	if err := l.SetStatic(ctx, cfg.Static); err != nil {
 		return nil, err
 	}
-	inForce := &admin.InForce{Rules: cfg.Rules, UnmatchedDeny: cfg.DenyUnknown}
+	inForce := &admin.InForce{Rules: cfg.Rules, UnmatchedDeny: cfg.DenyUnknown, Files: cfg.Envoyproxy.FileOptions}
 	return explain(&admin.Explainer{InForce: func() *admin.InForce { return inForce }, Decider: l, Now: time.Now})
 }
 

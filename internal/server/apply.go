@@ -44,7 +44,7 @@ func (s *Service) apply(ctx context.Context, cfg *config.Config) error {
 		Denials:       rls.DenialLog{PerSecond: cfg.Log.Denials.PerSecond, WholeEntity: cfg.Log.Denials.Whole},
 		JSON:          rls.JSONOptions{Refunds: s.cfg.Server.HTTP.Refunds, Charges: s.cfg.Server.HTTP.Charges},
 	})
-	s.InForce.Store(&admin.InForce{Rules: cfg.Rules, UnmatchedDeny: cfg.DenyUnknown, Snapshot: snapshot, Limitador: cfg.Limitador})
+	s.InForce.Store(&admin.InForce{Rules: cfg.Rules, UnmatchedDeny: cfg.DenyUnknown, Snapshot: snapshot, Limitador: cfg.Limitador, Files: cfg.Envoyproxy.FileOptions})
 	s.budgets.Store(cfg.Budgets.Set)
 	s.outages.configured(cfg)
 	now := time.Now()

@@ -39,6 +39,16 @@ type InForce struct {
 	Snapshot *limiter.Snapshot
 	// Limitador says that a file of limitador is among those in force.
 	Limitador bool
+	// Files are the settings for domains of files of envoyproxy/ratelimit.
+	Files rls.FileOptions
+}
+
+// shadowWhy is why a denied call is admitted.
+const shadowWhy = "envoyproxy.shadow_mode admits all calls; without it this one would be denied"
+
+// admitsAll reports whether all calls of a domain are admitted; nil = the domain is unknown.
+func (f *InForce) admitsAll(d *descriptor.Domain) bool {
+	return f.Files.Shadow && d != nil && d.OfFile()
 }
 
 // Question is the body of a request to /v1/explain.
@@ -194,6 +204,9 @@ func (e *Explainer) Explain(ctx context.Context, q *Question) (*Explanation, err
 	}
 	if err := e.peek(ctx, &found.Plan.Request, found.Plans, outcome.Answers || outcome.Peek, x); err != nil {
 		return nil, err
+	}
+	if !x.Admitted && cfg.admitsAll(found.Domain) {
+		x.Admitted, x.Why, x.RetryAfter = true, shadowWhy, ""
 	}
 	return x, e.shadows(ctx, cfg, found.Plan.Shadows, x)
 }

@@ -34,7 +34,7 @@ type DescriptorExplanation struct {
 // ExplainCall explains a call of several descriptors.
 func (e *Explainer) ExplainCall(ctx context.Context, call *descriptor.Call) (*CallExplanation, error) {
 	cfg := e.InForce()
-	call.Now = e.Now()
+	call.Now, call.AllQuota = e.Now(), cfg.Files.Quota
 	var plan descriptor.Plan
 	cfg.Rules.Plan(call, &plan)
 	plan.Request.Snapshot = cfg.Snapshot
@@ -61,6 +61,9 @@ func (e *Explainer) ExplainCall(ctx context.Context, call *descriptor.Call) (*Ca
 		x.Descriptors = append(x.Descriptors, *one)
 	}
 	x.conclude(b, &plan)
+	if !x.Admitted && cfg.admitsAll(plan.Domain) {
+		x.Admitted, x.Why, x.RetryAfter = true, shadowWhy, ""
+	}
 	return x, nil
 }
 

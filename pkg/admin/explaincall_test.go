@@ -78,6 +78,42 @@ func TestExplainCallForetells(t *testing.T) {
 	})
 }
 
+// The explanation equals the answer also where a setting changes all domains of envoyproxy/ratelimit.
+func TestExplainModesOfFiles(t *testing.T) {
+	const one, two = `{"entries": [{"key": "database", "value": "a"}]}`, `{"entries": [{"key": "other", "value": "a"}]}`
+	for name, files := range map[string]rls.FileOptions{"none": {}, "shadow_mode": {Shadow: true}, "quota_mode": {Quota: true}} {
+		t.Run(name, func(t *testing.T) {
+			e, l := shadowed(t)
+			inForce := *e.InForce()
+			inForce.Files = files
+			e.InForce = func() *admin.InForce { return &inForce }
+			s, err := rls.New(rls.Config{Decider: l, Now: e.Now, Options: rls.Options{Files: files}})
+			if err != nil {
+				t.Fatal(err)
+			}
+			s.SetRules(inForce.Rules)
+			var why string
+			for i, call := range []string{one, one, one, one, one, one, one + "," + two} {
+				body := `{"domain": "mongo_cps", "descriptors": [` + call + `]}`
+				var x admin.CallExplanation
+				post(t, e, body, &x)
+				var answer struct {
+					OverallCode string `json:"overallCode"`
+				}
+				post(t, s.JSONHandler(), body, &answer)
+				if (answer.OverallCode == "OK") != x.Admitted {
+					t.Errorf("call %d: explained %+v, answered %s", i, x, answer.OverallCode)
+				}
+				why = x.Why
+			}
+			alone := ask(t, e, admin.Question{Domain: "mongo_cps", Entries: entries("database", "a")})
+			if alone.Admitted != files.Shadow || files.Shadow != strings.HasPrefix(why, "envoyproxy.shadow_mode") || why == "" && !files.Quota {
+				t.Errorf("one descriptor: %+v; the call: %s", alone, why)
+			}
+		})
+	}
+}
+
 // The explanation of a denied call has the descriptors that deny it, and the time until it is
 // admitted.
 func TestExplainCallWhen(t *testing.T) {
