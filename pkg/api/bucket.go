@@ -44,8 +44,8 @@ type BucketLimit struct {
 	InFlight bool `json:"in_flight,omitempty"`
 	// Available is the balance; below zero is debt, and above the capacity an extra of a top-up. Absent for an unlimited limit.
 	Available *Tokens `json:"available,omitempty"`
-	// Source is the level that it is from, such as "system (file)", in the ordinary bucket. Absent = not
-	// known, or the bucket is one of a list.
+	// Source is the level that it is from, such as "system (file)". Absent = not known, that of the bucket,
+	// or the bucket is one of a list.
 	Source string `json:"source,omitempty"`
 	// Leased is the most tokens that replicas of a fleet have on lease beside the balance. Absent =
 	// none.

@@ -2,6 +2,8 @@ package controlapi
 
 import (
 	"net/http"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/ratelimit/ratelimit/pkg/api"
@@ -38,11 +40,12 @@ func (a balances) detailed(c *call, now time.Time, b *limiter.BucketState) *api.
 
 // setSources sets the origins of the limits of a bucket, as far as they are known, and has it under those in force.
 func (a balances) setSources(c *call, now time.Time, b *limiter.BucketState, out *api.Bucket) {
+	comes := func(limiter.Source) bool { return true }
 	if b.Key.Variant != 0 {
 		out.Source = a.variants(b.Key.Namespace)[b.Key.Variant]
-		return
+		comes = beforeOwn(out.Source)
 	}
-	all := a.effective(c, b.Key)
+	all := slices.DeleteFunc(a.effective(c, b.Key), func(l limiter.EffectiveLimit) bool { return !comes(l.Source) })
 	for _, l := range all {
 		for i := range out.Limits {
 			if out.Limits[i].Name == l.Limit.Name {
@@ -53,9 +56,22 @@ func (a balances) setSources(c *call, now time.Time, b *limiter.BucketState, out
 	underLimits(ofWindow(all, b.Key.Window, now), b, out)
 }
 
-// effective returns the limits of the ordinary buckets of an entity and resource; nil where they are not known.
+// beforeOwn returns which levels come before the limits of a rule or a plan, by the name of its variant; "" = it is
+// not known, as of limits of a call, and none does.
+func beforeOwn(variant string) func(limiter.Source) bool {
+	before := make([]limiter.Source, 0, 4)
+	if variant != "" {
+		before = append(before, limiter.SourceEntity, limiter.SourceEntityConfig)
+	}
+	if strings.HasPrefix(variant, "plan ") {
+		before = append(before, limiter.SourceEntityDefault, limiter.SourceEntityDefaultConfig)
+	}
+	return func(s limiter.Source) bool { return slices.Contains(before, s) }
+}
+
+// effective returns the limits of the levels for an entity and resource; nil where they are not known.
 func (a balances) effective(c *call, of limiter.BucketKey) []limiter.EffectiveLimit {
-	if a.sources.Effective == nil || of.Variant != 0 {
+	if a.sources.Effective == nil {
 		return nil
 	}
 	all, err := a.sources.Effective(c.ctx(), of.Namespace, of.Entity, of.Resource)
@@ -68,7 +84,7 @@ func (a balances) effective(c *call, of limiter.BucketKey) []limiter.EffectiveLi
 // inForce returns the limits in force of the bucket of a window that is not over; nil where they are not known. The
 // bucket may be under the older ones of its last request.
 func (a balances) inForce(c *call, now time.Time, of limiter.BucketKey) *limiter.Limits {
-	if of.Window == (limiter.Window{}) {
+	if of.Window == (limiter.Window{}) || of.Variant != 0 {
 		return nil
 	}
 	return ofWindow(a.effective(c, of), of.Window, now)

@@ -79,7 +79,7 @@ func newChoosingOf(t *testing.T, inMemory bool, buckets func(limiter.Buckets) li
 	t.Cleanup(func() { _ = store.Close(context.Background()) })
 	chosen := &choosing{t: t, store: store, inForce: []limiter.EffectiveLimit{{Limit: limiter.PerDay("rpd", 10), Source: limiter.SourceSystemConfig}}}
 	a, err := controlapi.New(controlapi.Config{Store: store, Buckets: buckets(store), Now: time.Now, InMemory: inMemory, Sources: controlapi.Sources{
-		Variants: func(string) map[uint64]string { return map[uint64]string{7: "plan free"} },
+		Variants: func(string) map[uint64]string { return map[uint64]string{7: "plan free", 8: "rule uploads"} },
 		Effective: func(context.Context, string, string, string, ...limiter.Stored) ([]limiter.EffectiveLimit, error) {
 			return chosen.inForce, nil
 		},
@@ -301,5 +301,33 @@ func TestRepeatedWithoutABucket(t *testing.T) {
 	_, err = c.n.AdjustBucket(t.Context(), "reset", api.BucketChange{Entity: "user/eve", Resource: "api", Once: "k"}, api.ClientOptions{})
 	if p, ok := errors.AsType[*api.Problem](err); !ok || p.Type != api.Reused {
 		t.Errorf("for another bucket: %v", err)
+	}
+}
+
+// A limit that comes before those of a bucket's rule or plan has its own source there.
+func TestALimitBeforeThoseOfARuleHasItsSource(t *testing.T) {
+	for _, tt := range []struct {
+		variant uint64
+		source  limiter.Source
+		want    string
+	}{
+		{7, limiter.SourceEntity, "entity (stored)"},
+		{7, limiter.SourceEntityDefault, "entity default (stored)"},
+		{7, limiter.SourceSystemConfig, ""},
+		{8, limiter.SourceEntityConfig, "entity (file)"},
+		{8, limiter.SourceEntityDefaultConfig, ""},
+		{9, limiter.SourceEntity, ""}, // of a call
+		{0, limiter.SourceSystemConfig, "system (file)"},
+	} {
+		c := newChoosing(t, false)
+		c.inForce = []limiter.EffectiveLimit{{Limit: limiter.PerDay("rpd", 10), Source: tt.source}}
+		c.use("rpd", tt.variant)
+		b, err := c.n.Bucket(t.Context(), api.BucketOf{Entity: "user/ada", Resource: "api"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := b.Limits[0].Source; got != tt.want {
+			t.Errorf("variant %d under a limit of %v has the source %q, want %q", tt.variant, tt.source, got, tt.want)
+		}
 	}
 }
