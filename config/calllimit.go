@@ -27,7 +27,9 @@ func (l *callLimit) schema() yamlcfg.Schema {
 		key("id", "stands in metrics where there is no name", orNothing{yamlcfg.Literal(&s.ID)}),
 		key("conditions", "in CEL; all must be true", expressions(&s.Conditions)),
 		key("variables", "in CEL; each combination of values has its bucket. A call without one of the values is not limited", expressions(&s.Variables)),
-	}}.Then(func(n yamlcfg.Node, _ bool) { s.Path, s.MaxValue, l.at = n.Path(), max(most, 0), n.Where() })
+	}}.Then(func(n yamlcfg.Node, _ bool) {
+		s.Path, s.MaxValue, s.Seconds, l.at = n.Path(), max(most, 0), max(s.Seconds, 1), n.Where() // one mistake, one error
+	})
 }
 
 // isLimitFile reports whether a file is a list of limits.
