@@ -157,7 +157,10 @@ func (r *refusal) appendReason(b []byte) []byte {
 	default:
 		b = appendToken(append(b, "The limit "...), r.limit.Limit.Name)
 		b = strconv.AppendInt(append(b, " is reached. Try again in "...), max(r.seconds, 1), 10)
-		b = append(b, " seconds"...)
+		b = append(b, " second"...)
+		if r.seconds > 1 {
+			b = append(b, 's')
+		}
 	}
 	return append(b, '.')
 }
