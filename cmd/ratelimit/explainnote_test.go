@@ -12,7 +12,8 @@ import (
 // An explanation by the file alone says so where a service with the file runs: stored limits can decide there.
 func TestExplainNotesARunningService(t *testing.T) {
 	const note = "this is the answer of the file alone"
-	file := programtest.WriteFile(t, "c.yaml", "store: {embedded: {data: "+filepath.Join(t.TempDir(), "data")+"}}\n"+strings.Replace(watched, ", rpn: 1", "", 1))
+	data := filepath.Join(t.TempDir(), "data")
+	file := programtest.WriteFile(t, "c.yaml", "store: {embedded: {data: "+data+"}}\n"+strings.Replace(watched, ", rpn: 1", "", 1))
 	explain := func(noted bool, args ...string) {
 		t.Helper()
 		code, stdout, stderr := output(t, append([]string{"explain", "shop", "user=ada"}, args...)...)
@@ -26,6 +27,7 @@ func TestExplainNotesARunningService(t *testing.T) {
 	explain(true, "--config", file)
 	explain(true, "--config", file, "-o", "json")
 	explain(false, "--live", "--config", file)
+	explain(false, "--data", data)
 	r.stop(command.ErrInterrupted)
 	r.wait(t)
 	explain(false, "--config", file)

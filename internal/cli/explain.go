@@ -20,6 +20,7 @@ type explainFlags struct {
 
 	file     string // of a whole call; "" = the arguments are a descriptor
 	live     bool   // ask the service that commands of administration ask
+	data     string // data directory of the service to ask; "" = none was named
 	watch    bool
 	interval time.Duration
 
@@ -37,9 +38,9 @@ the buckets it takes from, and where each number comes from. It takes nothing. O
 descriptor that no rule matches it shows the nearest rule; of a rule in shadow mode, its
 limits and whether it would deny.
 
-Without --live, --server or --context it reads the configuration, and every bucket is full.
-With --live it asks the running service that get and list ask, for the balances as they are;
---server and --context name one. With -f it explains a whole call, a RateLimitRequest in
+Without --live, --server, --context or --data it reads the configuration, and every bucket
+is full. With --live it asks the running service that get and list ask, for the balances as
+they are; --server, --context and --data name one. With -f it explains a whole call, a RateLimitRequest in
 JSON as Envoy and /json have it: descriptors are admitted together or not at all.`,
 		Example: `  ratelimit explain llm-gateway api_key=k-123 model=gpt-4
   ratelimit explain --live llm-gateway api_key=k-123 model=gpt-4
@@ -72,6 +73,7 @@ JSON as Envoy and /json have it: descriptors are admitted together or not at all
 	f.Flags(cmd)
 	f.flags(cmd.Flags(), "address of a running service: its HTTP side, such as http://127.0.0.1:8080, or its admin listener, unix:///PATH")
 	cmd.Flags().BoolVar(&f.live, "live", false, "ask the running service that get and list ask, found in the same way")
+	cmd.Flags().StringVar(&f.data, "data", "", "data directory of the service to ask")
 	cmd.Flags().Uint64Var(&f.hits, "hits", 1, "hits_addend of the descriptor; 0 is a look")
 	cmd.Flags().StringVarP(&f.file, "filename", "f", "", "file with a RateLimitRequest in JSON, or - for the standard input")
 	cmd.Flags().BoolVarP(&f.watch, "watch", "w", false, "ask a running service again and again, until the command is interrupted")

@@ -66,8 +66,8 @@ func (f *explainFlags) asker(cmd *cobra.Command, args []string) (func(context.Co
 
 // findServer finds the service to ask, if the flags want one.
 func (f *explainFlags) findServer(ctx context.Context) error {
-	if f.live {
-		return f.find(ctx, "", f.File)
+	if f.live || f.data != "" {
+		return f.find(ctx, f.data, f.File)
 	}
 	if f.context == "" {
 		return nil
