@@ -27,7 +27,7 @@ func redisServers() []variable {
 		return own(name, parseText, func(s *Settings, value string) { *of(&s.redis) = value })
 	}
 	return []variable{
-		text("BACKEND_TYPE", func(r *redisServer) *string { return &r.backend }),
+		own("BACKEND_TYPE", parseBackend, func(s *Settings, name string) { s.redis.backend = name }),
 		text("REDIS_URL", func(r *redisServer) *string { return &r.url }),
 		text("REDIS_TYPE", func(r *redisServer) *string { return &r.kind }),
 		text("REDIS_SOCKET_TYPE", func(r *redisServer) *string { return &r.socket }),
@@ -50,6 +50,14 @@ func (r *redisServer) use(s *Settings, lookup Lookup) error {
 		s.useServer(at)
 	}
 	return err
+}
+
+// parseBackend reads the kind of a store, as that service does.
+func parseBackend(value string) (string, error) {
+	if value != "redis" && value != "memcache" {
+		return "", fmt.Errorf("%.20q must be redis or memcache", value)
+	}
+	return value, nil
 }
 
 // settings returns the server. No error repeats a value, which may have a password.

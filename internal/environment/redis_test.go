@@ -66,6 +66,7 @@ func TestWrongRedis(t *testing.T) {
 	}{
 		"a cluster":                   {map[string]string{"REDIS_TYPE": "CLUSTER", "REDIS_URL": "redis:6379,hush"}, "REDIS_URL: must be addresses of servers of the cluster"},
 		"another type":                {map[string]string{"REDIS_TYPE": "DOUBLE", "REDIS_URL": "redis:6379"}, `REDIS_TYPE: "DOUBLE" must be SINGLE, SENTINEL or CLUSTER`},
+		"another store":               {map[string]string{"BACKEND_TYPE": "Redis", "REDIS_URL": "redis:6379"}, `BACKEND_TYPE: "Redis" must be redis or memcache`},
 		"a socket":                    {map[string]string{"REDIS_SOCKET_TYPE": "unix", "REDIS_URL": "/run/redis.sock"}, "REDIS_SOCKET_TYPE"},
 		"no port":                     {map[string]string{"REDIS_URL": "hush"}, "REDIS_URL: must be host:port"},
 		"another scheme":              {map[string]string{"REDIS_URL": "http://:hush@redis"}, "REDIS_URL: must be host:port"},
