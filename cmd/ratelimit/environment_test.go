@@ -166,6 +166,17 @@ func TestStartsAsEnvoyproxyRatelimit(t *testing.T) {
 	}
 }
 
+// The log says that buckets are in the process where no variable names a store.
+func TestTheLogSaysThatThereIsNoStore(t *testing.T) {
+	for data, want := range map[string]bool{"": true, t.TempDir(): false} {
+		d := startAs(t, map[string]string{"RUNTIME_ROOT": ruleFiles(t, map[string]string{"config/a.yaml": oneAnHour("a")}), "RATELIMIT_DATA": data})
+		d.serves()
+		if got := strings.Contains(d.log.String(), "no store is set: buckets are in this process"); got != want {
+			t.Errorf("RATELIMIT_DATA=%s: the warning %t, want %t: %s", data, got, want, d.log)
+		}
+	}
+}
+
 // What a file of ours sets wins over the variables, and its rules stand beside theirs.
 func TestAFileWinsOverTheVariables(t *testing.T) {
 	file := programtest.WriteFile(t, "own.yaml", "envoyproxy: {headers: none}\ndrain: 0s\n"+programtest.TwoPerMinute)

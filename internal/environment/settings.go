@@ -27,6 +27,8 @@ type Settings struct {
 	// Other is the setting that names a store of the other service; "" = there is none. A Redis server is used where
 	// the store of the configuration is valkey.
 	Other string
+	// Storeless says that no variable names a store.
+	Storeless bool
 
 	defaults []func(*config.Config)
 	runtime  runtime
@@ -134,6 +136,7 @@ func Read(lookup Lookup) (*Settings, error) {
 			s.Other = cmp.Or(s.Other, name)
 		}
 	}
+	s.Storeless = s.Other == "" && !hasOwnStore(lookup)
 	for _, names := range [][]string{s.Honoured, s.Accepted, s.Ignored} {
 		slices.Sort(names)
 	}

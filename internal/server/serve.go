@@ -240,8 +240,12 @@ func (f *serveFlags) tellVariables(ctx context.Context, cfg *config.Config, log 
 	if len(v.Ignored) > 0 {
 		log.WarnContext(ctx, "variables without effect here", "names", v.Ignored)
 	}
-	if v.Other != "" && cfg.Store.Type == config.StoreEmbedded {
-		log.WarnContext(ctx, "a Redis or Memcached is set, and buckets are in this process all the same, so n replicas admit n times each limit. "+
-			"REDIS_URL names a server that replicas share, RATELIMIT_TABLE a DynamoDB table, and RATELIMIT_DATA a directory for one replica", "setting", v.Other)
+	const stores = "REDIS_URL names a server that replicas share, RATELIMIT_TABLE a DynamoDB table, and RATELIMIT_DATA a directory for one replica"
+	switch {
+	case cfg.Store.Type != config.StoreEmbedded:
+	case v.Other != "":
+		log.WarnContext(ctx, "a Redis or Memcached is set, and buckets are in this process all the same, so n replicas admit n times each limit. "+stores, "setting", v.Other)
+	case v.Storeless && f.File == "" && cfg.Store.Embedded.Data == "":
+		log.WarnContext(ctx, "no store is set: buckets are in this process, and n replicas admit n times each limit. "+stores)
 	}
 }
