@@ -4,7 +4,9 @@ import (
 	"context"
 	"crypto/tls"
 	"crypto/x509"
+	"errors"
 	"fmt"
+	"io"
 	"net"
 	"os"
 	"strings"
@@ -134,15 +136,50 @@ func (c sentinelConn) RemoteAddr() net.Addr { return sentinelAddress{c.Conn.Remo
 
 // dial connects to a server, or to a sentinel by the dialer of these.
 func dial(ctx context.Context, address string, dialer *net.Dialer, secure *tls.Config) (conn net.Conn, err error) {
-	if secure != nil {
-		conn, err = (&tls.Dialer{NetDialer: dialer, Config: secure}).DialContext(ctx, "tcp", address)
-	} else {
-		conn, err = dialer.DialContext(ctx, "tcp", address)
+	conn, err = dialer.DialContext(ctx, "tcp", address)
+	if err == nil && secure != nil {
+		conn, err = handshake(ctx, conn, address, secure)
 	}
 	if err == nil && dialer.ControlContext != nil {
 		conn = sentinelConn{conn}
 	}
 	return conn, err
+}
+
+// handshake begins TLS on a connection, and closes the connection where the peer does not go along.
+func handshake(ctx context.Context, conn net.Conn, address string, secure *tls.Config) (net.Conn, error) {
+	ctx, stop := context.WithTimeout(ctx, DefaultConnectTimeout)
+	defer stop()
+	if secure.ServerName == "" {
+		host, _, err := net.SplitHostPort(address)
+		if err != nil {
+			return nil, errors.Join(err, conn.Close())
+		}
+		secure = secure.Clone()
+		secure.ServerName = host
+	}
+	over := tls.Client(conn, secure)
+	if err := over.HandshakeContext(ctx); err != nil {
+		_ = conn.Close()
+		if errors.Is(err, context.DeadlineExceeded) {
+			err = fmt.Errorf("it accepts connections, and does not answer TLS, which its port may not speak: %w", err)
+		}
+		return nil, err
+	}
+	return over, nil
+}
+
+// ended adds to an error why the peer may have ended a connection.
+func (c *Connection) ended(err error) error {
+	switch {
+	case !errors.Is(err, io.EOF) && !errors.Is(err, syscall.ECONNRESET):
+		return err
+	case c.TLS == nil:
+		return fmt.Errorf("it ends connections, and it may want TLS: %w", err)
+	case c.TLS.CertFile == "":
+		return fmt.Errorf("it ends connections, and it may want a certificate of this service: %w", err)
+	}
+	return err
 }
 
 // check reports why no connection can be made.
@@ -171,7 +208,7 @@ func (c *Connection) dial(ctx context.Context, addresses ...string) (rueidis.Cli
 		return nil, answered(strings.Join(addresses, ", "), answer)
 	}
 	if err != nil {
-		return nil, fmt.Errorf("the server of the store at %s cannot be reached: %w", strings.Join(addresses, ", "), err)
+		return nil, fmt.Errorf("the server of the store at %s cannot be reached: %w", strings.Join(addresses, ", "), c.ended(err))
 	}
 	return client, nil
 }

@@ -12,6 +12,7 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
@@ -136,6 +137,27 @@ func TestTLS(t *testing.T) {
 				t.Error(err)
 			}
 		})
+	}
+}
+
+// An address of the wrong kind is told as such: TLS where the server speaks none, and the reverse.
+func TestTLSAtAPortWithout(t *testing.T) {
+	a := newAuthority(t)
+	server, secure := withTLS(t, a)
+	for name, of := range map[string]struct {
+		change func(c *valkey.Connection)
+		want   string
+	}{
+		"TLS at a plain port": {func(c *valkey.Connection) { c.TLS = &valkey.TLS{CAFile: a.file} }, "does not answer TLS"},
+		"plain text at TLS":   {func(c *valkey.Connection) { c.Addresses = []string{secure} }, "it may want TLS"},
+		"a name that it has not": {func(c *valkey.Connection) {
+			c.Addresses, c.TLS = []string{secure}, &valkey.TLS{CAFile: a.file, ServerName: "elsewhere"}
+		}, "tls: "},
+	} {
+		cfg := configOf(t, server, func(cfg *valkey.Config) { of.change(&cfg.Connection) })
+		if _, err := valkey.Open(t.Context(), cfg); !errors.Is(err, limiter.ErrUnavailable) || !strings.Contains(err.Error(), of.want) {
+			t.Errorf("%s: got %v, want %q", name, err, of.want)
+		}
 	}
 }
 
