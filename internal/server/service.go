@@ -65,7 +65,7 @@ func (s *Service) Handler() http.Handler { return s.http.server.Handler }
 
 func (s *Service) explainer() *admin.Explainer {
 	shards, _ := s.Store.(admin.Sharder)
-	return &admin.Explainer{InForce: s.InForce.Load, Decider: s.limiter, Now: s.Clocks.Call, Shards: shards}
+	return &admin.Explainer{InForce: s.InForce.Load, Decider: s.limiter, Now: s.Clocks.Call, Shards: shards, Estimates: s.RLS.Estimates()}
 }
 
 // Close frees everything that newService made, also the parts made before it failed.

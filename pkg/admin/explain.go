@@ -28,6 +28,8 @@ type Explainer struct {
 	Decider Decider
 	Now     func() time.Time
 	Shards  Sharder // nil = every bucket has one shard
+	// Estimates are those of reservations without a number; nil = no earlier use is known.
+	Estimates descriptor.Estimator
 }
 
 // InForce is the part of a configuration that decides, as one value.
@@ -195,7 +197,7 @@ func (e *Explainer) Explain(ctx context.Context, q *Question) (*Explanation, err
 		desc.Hits, desc.HitsSet = *q.Hits, true
 	}
 	cfg := e.InForce()
-	found := cfg.Rules.Explain(q.Domain, &desc)
+	found := cfg.Rules.ExplainBy(e.Estimates, q.Domain, &desc)
 	found.Plan.Request.Snapshot = cfg.Snapshot
 	outcome := found.Plan.Outcomes[0]
 	x := describe(cfg, q.Domain, &found, &outcome)

@@ -34,7 +34,7 @@ type DescriptorExplanation struct {
 // ExplainCall explains a call of several descriptors.
 func (e *Explainer) ExplainCall(ctx context.Context, call *descriptor.Call) (*CallExplanation, error) {
 	cfg := e.InForce()
-	call.Now, call.AllQuota = e.Now(), cfg.Files.Quota
+	call.Now, call.AllQuota, call.Estimates = e.Now(), cfg.Files.Quota, e.Estimates
 	var plan descriptor.Plan
 	cfg.Rules.Plan(call, &plan)
 	plan.Request.Snapshot = cfg.Snapshot

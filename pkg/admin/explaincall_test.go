@@ -114,6 +114,29 @@ func TestExplainModesOfFiles(t *testing.T) {
 	}
 }
 
+// used is an estimator that knows the use of user/ada.
+type used int64
+
+func (u used) Estimate(_, entity, _, _ string) (int64, bool) { return int64(u), entity == "user/ada" }
+
+// A reservation without a number is explained by the estimate that it is made by, alone and in a call.
+func TestEstimatesAreExplained(t *testing.T) {
+	reserve := users("reserve", "", consume("tpm", 0, 1000))
+	reserve.Takes[0].Reserve = true
+	reserve.Takes[0].Consume[0].Estimate = &descriptor.EstimateSpec{Min: 10_000, Max: 90_000}
+	e, _ := newExplainer(t, reserve)
+	e.Estimates = used(30_000)
+	for user, want := range map[string]string{"ada": "30", "bob": "90"} {
+		var one admin.Explanation
+		post(t, e, fmt.Sprintf(`{"domain": "shop", "entries": [{"key": "user", "value": %q}]}`, user), &one)
+		var x admin.CallExplanation
+		post(t, e, callText(descriptorText(user, "")), &x)
+		if got := []string{one.Limits[0].Amount, x.Descriptors[0].Limits[0].Amount}; got[0] != want || got[1] != want {
+			t.Errorf("%s: explained with %q, want %s", user, got, want)
+		}
+	}
+}
+
 // The explanation of a denied call has the descriptors that deny it, and the time until it is
 // admitted.
 func TestExplainCallWhen(t *testing.T) {

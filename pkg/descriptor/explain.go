@@ -28,10 +28,15 @@ type Missed struct {
 	Why  string // "key model missing", `api_key "x" does not match "admin-*"`
 }
 
-// Explain explains the descriptor in a call without a number of hits.
+// Explain explains the descriptor in a call without a number of hits, where no earlier use is known.
 func (r *Rules) Explain(domain string, desc *Descriptor) Explanation {
+	return r.ExplainBy(nil, domain, desc)
+}
+
+// ExplainBy is as Explain, with estimates from earlier use; nil = none.
+func (r *Rules) ExplainBy(estimates Estimator, domain string, desc *Descriptor) Explanation {
 	var e Explanation
-	r.Plan(&Call{Domain: domain, Descriptors: []Descriptor{*desc}}, &e.Plan)
+	r.Plan(&Call{Domain: domain, Descriptors: []Descriptor{*desc}, Estimates: estimates}, &e.Plan)
 	d := e.Plan.Domain
 	if d == nil {
 		return e

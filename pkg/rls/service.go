@@ -82,6 +82,9 @@ func New(cfg Config) (*Service, error) {
 	return s, nil
 }
 
+// Estimates returns what reservations without a number are estimated by.
+func (s *Service) Estimates() descriptor.Estimator { return s.used }
+
 // SetRules replaces the rules for every call that starts from now on; nil = none.
 func (s *Service) SetRules(rules *descriptor.Rules) { s.Reload(rules, nil) }
 
