@@ -33,3 +33,29 @@ func TestDenialsOfBucketsAreCached(t *testing.T) {
 		})
 	}
 }
+
+// A denial is repeated without the store for half a second at least, and for a second at most. Then one request asks.
+func TestADenialIsRepeated(t *testing.T) {
+	limits, err := NewLimits(PerDay("l", 5))
+	if err != nil {
+		t.Fatal(err)
+	}
+	now := time.UnixMilli(1_000_000)
+	ops := func() []Op {
+		denied := Spend{Limit: "l", Take: 1000, Held: true, Exceeded: true, Limits: limits, Bucket: tokenbucket.Bucket{Refilled: now.UnixMilli()}}
+		return []Op{{Bucket: BucketKey{Entity: "e"}, Limits: limits, Spends: []Spend{denied}}}
+	}
+	c := newDenyCache(0, time.Second)
+	for range 100 {
+		c.learn(now, ops())
+		if !c.deny(now.Add(maxDenial/2-time.Millisecond), ops()) {
+			t.Fatal("the store is asked within half a second")
+		}
+		if c.deny(now.Add(maxDenial), ops()) {
+			t.Fatal("the store is not asked after a second")
+		}
+		if !c.deny(now.Add(maxDenial), ops()) {
+			t.Fatal("two requests ask the store")
+		}
+	}
+}
