@@ -40,8 +40,9 @@ limits and whether it would deny.
 
 Without --live, --server, --context or --data it reads the configuration, and every bucket
 is full. With --live it asks the running service that get and list ask, for the balances as
-they are; --server, --context and --data name one. With -f it explains a whole call, a RateLimitRequest in
-JSON as Envoy and /json have it: descriptors are admitted together or not at all.`,
+they are; --server, --context and --data name one. With -f it explains a whole call, a
+RateLimitRequest in JSON as Envoy and /json have it: descriptors are admitted together or not
+at all.`,
 		Example: `  ratelimit explain llm-gateway api_key=k-123 model=gpt-4
   ratelimit explain --live llm-gateway api_key=k-123 model=gpt-4
   ratelimit explain --context production --watch shop user=ada

@@ -128,7 +128,7 @@ func (p *testPlayer) open(ctx context.Context, cfg *config.Config) (stop func() 
 	if err != nil {
 		return stop, err
 	}
-	service.SetRules(cfg.Rules)
+	service.Reload(cfg.Rules, nil)
 	p.rules = cfg.Rules
 	p.handler = service.JSONHandler()
 	return func() error { return errors.Join(books.Close(ctx), store.Close(context.WithoutCancel(ctx))) }, nil

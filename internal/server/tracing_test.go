@@ -125,7 +125,7 @@ func service(t *testing.T, tr *Tracing) (conn *grpc.ClientConn, end func()) {
 	if len(problems) > 0 {
 		t.Fatal(problems)
 	}
-	s.SetRules(rules)
+	s.Reload(rules, nil)
 	server := grpc.NewServer(append(rls.ServerOptions(), tr.ServerOptions()...)...)
 	s.Register(server)
 	grpc_health_v1.RegisterHealthServer(server, health.NewServer())

@@ -52,7 +52,7 @@ func TestExplainCallForetells(t *testing.T) {
 		if err != nil {
 			rt.Fatal(err)
 		}
-		s.SetRules(e.InForce().Rules)
+		s.Reload(e.InForce().Rules, nil)
 		one := rapid.Custom(func(t *rapid.T) string {
 			user := rapid.SampledFrom([]string{"ada", "bob", "admin-1"}).Draw(t, "user")
 			hits := rapid.IntRange(0, 6).Draw(t, "hits")
@@ -91,7 +91,7 @@ func TestExplainModesOfFiles(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			s.SetRules(inForce.Rules)
+			s.Reload(inForce.Rules, nil)
 			var why string
 			for i, call := range []string{one, one, one, one, one, one, one + "," + two} {
 				body := `{"domain": "mongo_cps", "descriptors": [` + call + `]}`

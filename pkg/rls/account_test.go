@@ -100,10 +100,10 @@ func TestTokensOfAncestorsAreCountedOnce(t *testing.T) {
 		c.Observe = func(_ time.Time, o rls.Observation) { seen = append(seen, o) }
 	})
 	own := limits(t, limiter.PerMinute("rpm", 2))
-	e.service.SetRules(compile(t, []descriptor.DomainSpec{{Domain: "d", Rules: []descriptor.RuleSpec{{
+	e.service.Reload(compile(t, []descriptor.DomainSpec{{Domain: "d", Rules: []descriptor.RuleSpec{{
 		Name: "r", Match: match("k", "*"),
 		Takes: []descriptor.TakeSpec{{Entity: "key/{k}", Parents: []string{"org"}, Resource: "api", Limits: own, Consume: []descriptor.ConsumeSpec{{Limit: "rpm", PerHit: limiter.Milli}}}},
-	}}}}))
+	}}}}), nil)
 	for range 3 {
 		if _, err := e.ask(t, `{"domain":"d","descriptors":[{"entries":[{"key":"k","value":"v"}]}]}`); err != nil {
 			t.Fatal(err)
@@ -131,7 +131,7 @@ func TestSeriesFollowTheConfiguration(t *testing.T) {
 		return descriptor.RuleSpec{Name: name, Match: match(key, "*"), Takes: takes("key/{"+key+"}", "api", nil, limits...)}
 	}
 	use := func(domain string, rules ...descriptor.RuleSpec) {
-		e.service.SetRules(compile(t, []descriptor.DomainSpec{{Domain: domain, Rules: rules}}))
+		e.service.Reload(compile(t, []descriptor.DomainSpec{{Domain: domain, Rules: rules}}), nil)
 	}
 	ask := func() {
 		if _, err := e.ask(t, `{"domain":"d","descriptors":[{"entries":[{"key":"k","value":"v"}]}]}`); err != nil {
@@ -222,7 +222,7 @@ func TestDenialsByReason(t *testing.T) {
 	blocked := descriptor.DomainSpec{Domain: "d", Rules: []descriptor.RuleSpec{{Name: "blocked", Match: match("k", "*"), Deny: &descriptor.Denial{}}}}
 	open := descriptor.DomainSpec{Domain: "open", Rules: []descriptor.RuleSpec{{Name: "open", Match: match("k", "*"), Unlimited: true}}}
 	for i, domains := range [][]descriptor.DomainSpec{{blocked, open}, {open}} {
-		e.service.SetRules(compile(t, domains))
+		e.service.Reload(compile(t, domains), nil)
 		for _, domain := range []string{"d", "open"} {
 			if _, err := e.ask(t, `{"domain":"`+domain+`","descriptors":[{"entries":[{"key":"k","value":"v"}]}]}`); err != nil {
 				t.Fatal(err)

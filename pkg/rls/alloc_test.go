@@ -62,7 +62,7 @@ func allocsOfRules(t *testing.T, headers Headers, rules *descriptor.Rules) float
 	if err != nil {
 		t.Fatal(err)
 	}
-	service.SetRules(rules)
+	service.Reload(rules, nil)
 	wire := requestWire(t, `{"domain":"d","descriptors":[{"entries":[{"key":"k","value":"some value"}]}]}`)
 	k := codec{encoding.GetCodecV2(proto.Name)}
 	data := mem.BufferSlice{mem.SliceBuffer(wire)}

@@ -54,9 +54,9 @@ func newBenchService(tb testing.TB, observe func(time.Time, rls.Observation)) *r
 		tb.Fatal(err)
 	}
 	own := limits(tb, limiter.Custom("rpm", 1_000_000_000, 1_000_000_000, time.Second))
-	s.SetRules(compile(tb, []descriptor.DomainSpec{{Domain: "bench", Rules: []descriptor.RuleSpec{
+	s.Reload(compile(tb, []descriptor.DomainSpec{{Domain: "bench", Rules: []descriptor.RuleSpec{
 		{Name: "requests", Match: match("api_key", "*", "model", "*"), Takes: takes("key/{api_key}", "{model}", own, "rpm")},
-	}}}))
+	}}}), nil)
 	return s
 }
 

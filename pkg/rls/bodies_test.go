@@ -14,7 +14,7 @@ func TestBodiesHavePlaceholders(t *testing.T) {
 	const own = `{"limit":"{limit}","left":{remaining},"wait":{retry_after},"status":{status},"why":"{reason}","text":"{message}","raw":"{{limit}}"}`
 	rpm, rps := limits(t, limiter.PerMinute("rpm", 10)), limits(t, limiter.PerSecond("rps", 2))
 	e := newEnv(t, nil)
-	e.service.SetRules(compile(t, []descriptor.DomainSpec{{
+	e.service.Reload(compile(t, []descriptor.DomainSpec{{
 		Domain: "shop", Body: descriptor.Body{Form: descriptor.BodyText, Text: own, Type: "application/json"},
 		Rules: []descriptor.RuleSpec{
 			{Name: "closed", Match: match("user", "mallory"), Deny: &descriptor.Denial{Status: 403}},
@@ -22,7 +22,7 @@ func TestBodiesHavePlaceholders(t *testing.T) {
 			{Name: "second", Match: match("user", "bob"), Takes: takes("user/{user}", "api", rps, "rps")},
 			{Name: "users", Match: match("user", "*"), Takes: takes("user/{user}", "api", rpm, "rpm")},
 		},
-	}}))
+	}}), nil)
 	for _, tt := range []struct {
 		user string
 		hits int

@@ -50,7 +50,7 @@ func Example() {
 		fmt.Println(err)
 		return
 	}
-	service.SetRules(rules)
+	service.Reload(rules, nil)
 
 	const call = `{"domain": "gateway", "descriptors": [{"entries": [{"key": "api_key", "value": "k-1"}]}]}`
 	for range 3 {

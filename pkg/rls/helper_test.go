@@ -156,7 +156,7 @@ func newEnv(tb testing.TB, change func(*rls.Config)) *env {
 	if err != nil {
 		tb.Fatal(err)
 	}
-	service.SetRules(compile(tb, domains(tb)))
+	service.Reload(compile(tb, domains(tb)), nil)
 	e.service = service
 	e.conn = dial(tb, service.Register, rls.ServerOptions()...)
 	return e

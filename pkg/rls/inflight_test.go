@@ -54,7 +54,7 @@ func TestInFlight(t *testing.T) {
 	for _, kind := range [][]string{nil, {"kind", "job"}, {"kind", "tokens"}} {
 		for _, rule := range []string{"end", "settle"} {
 			e := replicas(t, 1)[0]
-			e.service.SetRules(compile(t, flying(t)))
+			e.service.Reload(compile(t, flying(t)), nil)
 			first := e.start(t, kind...)
 			if second := e.start(t, kind...); first == "" || second == "" || e.start(t, kind...) != "" {
 				t.Fatalf("%v: want 2 in flight", kind)
@@ -78,7 +78,7 @@ func TestInFlight(t *testing.T) {
 func TestInFlightWithoutEnd(t *testing.T) {
 	for quarter := range 4 {
 		e := replicas(t, 1)[0]
-		e.service.SetRules(compile(t, flying(t)))
+		e.service.Reload(compile(t, flying(t)), nil)
 		e.clock.advance(time.Minute + time.Duration(quarter)*10*time.Minute)
 		first := e.start(t)
 		e.start(t)

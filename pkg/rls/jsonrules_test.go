@@ -78,9 +78,9 @@ func TestJSONNumbersOfATree(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
 			e := newEnv(t, func(c *rls.Config) { c.JSON.Charges = test.charges })
-			e.service.SetRules(compile(t, []descriptor.DomainSpec{{
+			e.service.Reload(compile(t, []descriptor.DomainSpec{{
 				Path: "p", Domain: "envoy", Tree: []descriptor.TreeSpec{perHour("user", 1000)}, Overdraw: test.overdraw,
-			}}))
+			}}), nil)
 			e.wantCode(t, "a peek", hits("user", "u", zero), isOK, 1000)
 			body := `{"domain":"envoy","descriptors":[` + hits("user", "u", explicit(1500)) + `]}`
 			w := httptest.NewRecorder()

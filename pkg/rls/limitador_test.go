@@ -47,7 +47,7 @@ func newServer(t *testing.T) (*httptest.Server, func(on bool)) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	service.SetRules(rules)
+	service.Reload(rules, nil)
 	var off, hidden atomic.Bool
 	api := rls.LimitadorAPI{
 		Ask: service.Ask, Metered: service.Metered, Used: counters.Used, Decider: l, Now: now,

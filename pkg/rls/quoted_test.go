@@ -189,9 +189,9 @@ func TestMetricsOfFiles(t *testing.T) {
 	deep.Path, deep.Value = "deep", "v"
 	shadow := perHour("shadow", 2)
 	shadow.Shadow = true
-	e.service.SetRules(compile(t, []descriptor.DomainSpec{{Path: "p", Domain: "envoy", Tree: []descriptor.TreeSpec{
+	e.service.Reload(compile(t, []descriptor.DomainSpec{{Path: "p", Domain: "envoy", Tree: []descriptor.TreeSpec{
 		perHour("user", 10), {Path: "up", Key: "up", Children: []descriptor.TreeSpec{deep}}, shadow,
-	}}}))
+	}}}), nil)
 	for _, n := range []int{7, 4, 1, 2} { // 7 of 10; 4 are too many; up to 10
 		e.askEnvoy(t, hits("user", "a", explicit(n)))
 	}
@@ -211,7 +211,7 @@ func TestMetricsOfFiles(t *testing.T) {
 			t.Errorf("%s: got %v, want %v", name, got[name], want)
 		}
 	}
-	e.service.SetRules(nil)
+	e.service.Reload(nil, nil)
 	if after := series(t, registry); len(after) >= len(got) {
 		t.Errorf("series of rules that are gone stay: %v", after)
 	}

@@ -88,7 +88,7 @@ func newReplica(t *testing.T, store limiter.Store, ring *reservation.Keyring) *e
 	e := newEnv(t, func(c *rls.Config) {
 		c.Decider, c.Settler, c.Keyring, c.Lifetime = books, books, ring, 10*time.Minute
 	})
-	e.service.SetRules(compile(t, reserving(t)))
+	e.service.Reload(compile(t, reserving(t)), nil)
 	t.Cleanup(func() {
 		if err := books.Close(context.Background()); err != nil {
 			t.Error(err)
@@ -395,7 +395,7 @@ func TestReservationTooLong(t *testing.T) {
 // Without a settler nothing is settled, and no id is made.
 func TestNoSettler(t *testing.T) {
 	e := newEnv(t, nil)
-	e.service.SetRules(compile(t, reserving(t)))
+	e.service.Reload(compile(t, reserving(t)), nil)
 	fields := e.call(t, "llm", descriptorJSON(addend(100), "key", "k")).GetDynamicMetadata().GetFields()
 	if fields["reserved"].GetNumberValue() != 100 || fields["reservation_id"] != nil {
 		t.Errorf("got %v, want 100 reserved and no id", fields)

@@ -14,7 +14,7 @@ import (
 )
 
 // Service is the Rate Limit Service. It is safe for concurrent use. Create it
-// with [New], give it rules with [Service.SetRules], and serve it with
+// with [New], give it rules with [Service.Reload], and serve it with
 // [Service.Register] or [Service.JSONHandler].
 type Service struct {
 	decider  Decider
@@ -85,10 +85,8 @@ func New(cfg Config) (*Service, error) {
 // Estimates returns what reservations without a number are estimated by.
 func (s *Service) Estimates() descriptor.Estimator { return s.used }
 
-// SetRules replaces the rules for every call that starts from now on; nil = none.
-func (s *Service) SetRules(rules *descriptor.Rules) { s.Reload(rules, nil) }
-
-// Reload replaces rules and options together: every call sees both or neither. Options that are nil stay.
+// Reload replaces rules and options together: every call that starts from now on sees both, or neither. Rules that are
+// nil are none; options that are nil stay.
 func (s *Service) Reload(rules *descriptor.Rules, options *Options) {
 	s.reload.Lock()
 	defer s.reload.Unlock()

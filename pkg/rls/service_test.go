@@ -285,7 +285,7 @@ func TestChangedLimitsOfRulesKeepBalances(t *testing.T) {
 		l = newLimiter(t, clock.now)
 		c.Decider, c.Now = l, clock.now // time stands still
 	})
-	e.service.SetRules(rules(3))
+	e.service.Reload(rules(3), nil)
 	asks := []string{
 		descriptor1(`"hitsAddend":"3"`, "plan", "basic"), descriptor1(`"hitsAddend":"3"`, "named", "a"),
 		descriptor1(`"hitsAddend":"3"`, "own", "a"), descriptor1(`"hitsAddend":"3"`, "both", "a"),
@@ -315,7 +315,7 @@ func TestChangedLimitsOfRulesKeepBalances(t *testing.T) {
 		tokens int64
 		code   rlsv3.RateLimitResponse_Code
 	}{{2, rlsv3.RateLimitResponse_OVER_LIMIT}, {3, rlsv3.RateLimitResponse_OVER_LIMIT}, {4, rlsv3.RateLimitResponse_OK}} {
-		e.service.SetRules(rules(change.tokens))
+		e.service.Reload(rules(change.tokens), nil)
 		if err := l.SetStatic(t.Context(), limiter.Static{}); err != nil {
 			t.Fatal(err)
 		}
@@ -330,7 +330,7 @@ func TestReload(t *testing.T) {
 	e.run(t, []step{{ask: ask, want: ok("rpm", 10, 9, "6s")}})
 	e.service.Reload(nil, &rls.Options{UnmatchedDeny: true})
 	e.run(t, []step{{ask: ask, want: `{"overallCode":"OVER_LIMIT","statuses":[{"code":"OVER_LIMIT"}],"dynamicMetadata":{"reason":"unmatched","domain":"llm"}}`}})
-	e.service.SetRules(compile(t, domains(t)))
+	e.service.Reload(compile(t, domains(t)), nil)
 	e.run(t, []step{{ask: ask, want: ok("rpm", 10, 8, "12s")}})
 }
 
@@ -346,7 +346,7 @@ func TestReloadWhileServing(t *testing.T) {
 			case <-stop:
 				return
 			default:
-				e.service.SetRules(one)
+				e.service.Reload(one, nil)
 				e.service.Reload(many, &rls.Options{UnmatchedDeny: true})
 			}
 		}

@@ -28,7 +28,7 @@ func quotaPerHour(key string, requests uint32) descriptor.TreeSpec {
 func newTree(t *testing.T, tree ...descriptor.TreeSpec) *env {
 	t.Helper()
 	e := newEnv(t, nil)
-	e.service.SetRules(compile(t, []descriptor.DomainSpec{{Path: "p", Domain: "envoy", Tree: tree}}))
+	e.service.Reload(compile(t, []descriptor.DomainSpec{{Path: "p", Domain: "envoy", Tree: tree}}), nil)
 	return e
 }
 
@@ -176,9 +176,9 @@ func TestOverdrawOfAnInclude(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
 			e := newEnv(t, nil)
-			e.service.SetRules(compile(t, []descriptor.DomainSpec{{
+			e.service.Reload(compile(t, []descriptor.DomainSpec{{
 				Path: "p", Domain: "envoy", Tree: []descriptor.TreeSpec{perHour("user", 1000)}, Overdraw: test.overdraw,
-			}}))
+			}}), nil)
 			if test.overdraw == descriptor.OverdrawNever {
 				e.wantCode(t, "a peek", hits("user", "u", zero), isOK, 1000)
 			} else {

@@ -41,11 +41,11 @@ func tried(t *testing.T) (*env, *embedded.Store, *[]rls.Observation) {
 	})
 	reserved := takes("{key}", "gpt", nil, "tpm")
 	reserved[0].Reserve = true
-	e.service.SetRules(compile(t, []descriptor.DomainSpec{{Domain: "llm", Rules: []descriptor.RuleSpec{
+	e.service.Reload(compile(t, []descriptor.DomainSpec{{Domain: "llm", Rules: []descriptor.RuleSpec{
 		{Name: "requests", Match: match("user", "*"), Takes: takes("{user}", "api", nil, "rpm")},
 		{Name: "reserve", Match: match("key", "*"), Takes: reserved},
 		{Name: "settle", Match: match("reservation_id", "*"), Settle: []descriptor.ConsumeSpec{{Limit: "tpm", PerHit: limiter.Milli}}},
-	}}}))
+	}}}), nil)
 	t.Cleanup(func() {
 		if err := books.Close(context.Background()); err != nil {
 			t.Error(err)
@@ -123,11 +123,11 @@ func TestReservationsOfAShadowRule(t *testing.T) {
 		of[0].Reserve = true
 		return of
 	}
-	e.service.SetRules(compile(t, []descriptor.DomainSpec{{Domain: "llm", Rules: []descriptor.RuleSpec{
+	e.service.Reload(compile(t, []descriptor.DomainSpec{{Domain: "llm", Rules: []descriptor.RuleSpec{
 		{Name: "trial", Match: match("key", "*"), Takes: reserve(100), Shadow: true},
 		{Name: "reserve", Match: match("key", "*"), Takes: reserve(1000)},
 		{Name: "settle", Match: match("reservation_id", "*"), Settle: []descriptor.ConsumeSpec{{Limit: "tpm", PerHit: limiter.Milli}}},
-	}}}))
+	}}}), nil)
 	for i := range 5 {
 		fields := e.call(t, "llm", descriptorJSON(addend(60), "key", "k")).GetDynamicMetadata().GetFields()
 		if shadow := fields["shadow"]; shadow != nil {

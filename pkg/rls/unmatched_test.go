@@ -20,7 +20,7 @@ func newLogged(t *testing.T) (*env, *bytes.Buffer) {
 	t.Helper()
 	log := new(bytes.Buffer)
 	e := newEnv(t, func(cfg *rls.Config) { cfg.Logger = slog.New(slog.NewJSONHandler(log, nil)) })
-	e.service.SetRules(shopRules(t))
+	e.service.Reload(shopRules(t), nil)
 	return e, log
 }
 
