@@ -82,7 +82,7 @@ func New(cfg Config) (*Service, error) {
 	return s, nil
 }
 
-// Estimates returns what reservations without a number are estimated by.
+// Estimates returns the estimator of reservations without a number.
 func (s *Service) Estimates() descriptor.Estimator { return s.used }
 
 // Reload replaces rules and options together: every call that starts from now on sees both, or neither. Rules that are

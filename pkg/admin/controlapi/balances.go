@@ -56,8 +56,8 @@ func (a balances) setSources(c *call, now time.Time, b *limiter.BucketState, out
 	underLimits(ofWindow(all, b.Key.Window, now), b, out)
 }
 
-// beforeOwn returns which levels come before the limits of a rule or a plan, by the name of its variant; "" = it is
-// not known, as of limits of a call, and none does.
+// beforeOwn returns which levels come before the limits of a rule or a plan, by the name of its variant. "" is
+// unknown, as for limits of a call, and then none does.
 func beforeOwn(variant string) func(limiter.Source) bool {
 	before := make([]limiter.Source, 0, 4)
 	if variant != "" {

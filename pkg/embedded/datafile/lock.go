@@ -50,7 +50,7 @@ func lock(dir, name string, flags, how int) (*os.File, error) {
 	}
 }
 
-// holdDir notes that this process has dir open, whatever becomes of the files in it; see [alone].
+// holdDir notes that this process has dir open, also after its files were removed, for [alone].
 func holdDir(dir string) (*os.File, error) {
 	d, err := os.Open(dir) //nolint:gosec // the path is the operator's
 	if err != nil {
