@@ -58,4 +58,7 @@ func TestADenialIsRepeated(t *testing.T) {
 			t.Fatal("two requests ask the store")
 		}
 	}
+	if maxDenial != time.Second {
+		t.Error("the pages say: a second, and 1.1 s with the age of the state")
+	}
 }
