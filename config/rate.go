@@ -24,12 +24,7 @@ var errRate = errors.New(`must be a rate, such as 100/minute, 5/30s or 1000/day,
 // the limit of that rate, without a name. Its error says how to write a rate.
 func ParseRate(s string) (limiter.Limit, error) {
 	l, err := parseRate(s)
-	if err != nil {
-		if foreign := money.Foreign(s); foreign != "" {
-			err = errors.New(foreign)
-		}
-	}
-	return l, err
+	return l, money.Explain(s, err)
 }
 
 func parseRate(s string) (limiter.Limit, error) {

@@ -93,12 +93,7 @@ var errLimit = errors.New(`a limit is RATE, and then any of burst TOKENS, max_de
 // checks the rate itself.
 func ParseLimit(text string) (Limit, error) {
 	l, err := parseLimit(text)
-	if err != nil {
-		if foreign := money.Foreign(text); foreign != "" {
-			err = errors.New(foreign)
-		}
-	}
-	return l, err
+	return l, money.Explain(text, err)
 }
 
 func parseLimit(text string) (Limit, error) {

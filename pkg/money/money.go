@@ -3,6 +3,7 @@
 package money
 
 import (
+	"errors"
 	"fmt"
 	"regexp"
 	"strconv"
@@ -40,6 +41,16 @@ func Foreign(text string) string {
 		}
 	}
 	return ""
+}
+
+// Explain returns the error about a text, or where the text has such an amount its refusal. nil stays nil.
+func Explain(text string, err error) error {
+	if err != nil {
+		if foreign := Foreign(text); foreign != "" {
+			return errors.New(foreign)
+		}
+	}
+	return err
 }
 
 // Parse reads dollars with at most six decimals, such as "12.50 USD" or "1_000 USD", as tokens.
