@@ -74,39 +74,37 @@ func (w *warner) ruleless(specs []descriptor.DomainSpec) {
 // endless warns of a limit in flight, where no rule ends a request.
 func (w *warner) endless(specs []descriptor.DomainSpec) {
 	ends := func(r descriptor.RuleSpec) bool { return r.End || len(r.Settle) > 0 }
-	if !w.have(limiter.Limit.IsInFlight) || slices.ContainsFunc(specs, func(s descriptor.DomainSpec) bool { return slices.ContainsFunc(s.Rules, ends) }) {
+	if slices.ContainsFunc(specs, func(s descriptor.DomainSpec) bool { return slices.ContainsFunc(s.Rules, ends) }) {
 		return
 	}
-	for path, l := range w.held() {
-		if l.IsInFlight() {
-			w.Warn(w.Find(path), "counts requests in flight, and no rule ends one: each counts until its max_time is over; "+
-				"add a rule such as {match: {reservation_id: \"*\"}, end: true}")
-			return
-		}
+	for path := range w.held(limiter.Limit.IsInFlight) {
+		w.Warn(w.Find(path), "counts requests in flight, and no rule ends one: each counts until its max_time is over; "+
+			"add a rule such as {match: {reservation_id: \"*\"}, end: true}")
+		return
 	}
 }
 
 // uncounted warns of a consumed quota that has no usage: its name is that of a budget.
 func (w *warner) uncounted() {
-	if !w.have(func(l limiter.Limit) bool { return l.BudgetOf() != "" && w.consumed[l.Name] }) {
+	for path, l := range w.held(func(l limiter.Limit) bool { return l.BudgetOf() != "" }) {
+		w.Warn(w.Find(path), "is a quota with the name of a budget of %s, so that usage and reports leave it out; name it otherwise, such as %s",
+			l.BudgetOf(), strings.ReplaceAll(l.Name, ".", "_"))
 		return
-	}
-	for path, l := range w.held() {
-		if of := l.BudgetOf(); of != "" {
-			w.Warn(w.Find(path), "is a quota with the name of a budget of %s, so that usage and reports leave it out; name it otherwise, such as %s",
-				of, strings.ReplaceAll(l.Name, ".", "_"))
-			return
-		}
 	}
 }
 
-// held returns the limits of the file that rules consume, each with the path of the consumption.
-func (w *warner) held() iter.Seq2[string, limiter.Limit] {
+// held returns the limits of a kind that rules consume, each with the path of the consumption. A large file that has none
+// is not searched for each rule.
+func (w *warner) held(is func(limiter.Limit) bool) iter.Seq2[string, limiter.Limit] {
 	return func(yield func(string, limiter.Limit) bool) {
+		if !w.consumesAny(is) {
+			return
+		}
 		for _, t := range w.takes {
 			for _, c := range t.Consume {
 				for h := range w.file.holders(t, c.Limit) {
-					if n := h.Value.limits.Find(c.Limit); n >= 0 && !yield(yamlcfg.Join(t.amounts, c.Limit), h.Value.limits.At(n)) {
+					n := h.Value.limits.Find(c.Limit)
+					if n >= 0 && is(h.Value.limits.At(n)) && !yield(yamlcfg.Join(t.amounts, c.Limit), h.Value.limits.At(n)) {
 						return
 					}
 				}

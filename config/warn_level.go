@@ -93,10 +93,10 @@ func (w *warner) limits() iter.Seq[limiter.Limit] {
 	}
 }
 
-// have reports whether any limit has a property. So a large file is not searched by each rule for limits that it lacks.
-func (w *warner) have(property func(limiter.Limit) bool) bool {
+// consumesAny reports whether rules consume the name of any limit of a kind.
+func (w *warner) consumesAny(is func(limiter.Limit) bool) bool {
 	for l := range w.limits() {
-		if property(l) {
+		if w.consumed[l.Name] && is(l) {
 			return true
 		}
 	}
