@@ -46,7 +46,7 @@ func writeList[V any](o *operator, w io.Writer, size int, columns []command.Colu
 	return command.Failed(out.end())
 }
 
-// collect reads a list as a whole, or its first limit items unless limit is 0.
+// collect reads a list as a whole, or its first size items unless size is 0.
 func collect[V any](o *operator, size int, list func(api.Page) (*api.List[V], error)) (*api.List[V], error) {
 	all := &api.List[V]{Items: []V{}}
 	for v, err := range api.Each(list) {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/xml"
 	"errors"
+	"io/fs"
 	"strings"
 	"testing"
 	"testing/fstest"
@@ -40,7 +41,13 @@ domains:
 
 func runTestFile(t *testing.T, text string) testSuite {
 	t.Helper()
-	cfg, err := config.Parse("rules.yaml", []byte(testedRules), nil)
+	return runTestFileOn(t, testedRules, nil, text)
+}
+
+// runTestFileOn runs a file of cases on other rules, which may include files.
+func runTestFileOn(t *testing.T, rules string, files fs.FS, text string) testSuite {
+	t.Helper()
+	cfg, err := config.Parse("rules.yaml", []byte(rules), files)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -373,19 +380,8 @@ func TestModesOfEnvoyproxyFiles(t *testing.T) {
 		"{quota_mode: true}":                 "3 cases, 0 failed, 6 calls\n",
 		"{quota_mode: true, metadata: none}": "3 cases, 0 failed, 6 calls\n",
 	} {
-		cfg, err := config.Parse("c.yaml", []byte("include: [{path: envoy.yaml}]\nenvoyproxy: "+settings), fstest.MapFS{"envoy.yaml": {Data: []byte(limits)}})
-		if err != nil {
-			t.Fatal(err)
-		}
-		f, wrong := parseTestFile("c.yaml", []byte(cases))
-		if len(wrong) > 0 {
-			t.Fatal(wrong)
-		}
-		results, err := f.Run(t.Context(), cfg)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if got := textOf(t, testSuite{File: f, Results: results}); !strings.HasSuffix(got, want) {
+		ran := runTestFileOn(t, "include: [{path: envoy.yaml}]\nenvoyproxy: "+settings, fstest.MapFS{"envoy.yaml": {Data: []byte(limits)}}, cases)
+		if got := textOf(t, ran); !strings.HasSuffix(got, want) {
 			t.Errorf("envoyproxy: %s:\n%s", settings, got)
 		}
 	}
@@ -419,19 +415,7 @@ domains:
   - {call: {domain: llm, descriptors: [{entries: [{key: reservation_id, value: "${reservation}"}, {key: model, value: gift}, {key: kind, value: output}], hitsAddend: 5}]}, expect: allowed}
   - {call: llm user=a, expect: {answer: allowed, remaining: 0}}
 `
-	cfg, err := config.Parse("c.yaml", []byte(file), nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	f, wrong := parseTestFile("c.yaml", []byte(cases))
-	if len(wrong) > 0 {
-		t.Fatal(wrong)
-	}
-	results, err := f.Run(t.Context(), cfg)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if got := textOf(t, testSuite{File: f, Results: results}); !strings.HasSuffix(got, "2 cases, 0 failed, 19 calls\n") {
+	if got := textOf(t, runTestFileOn(t, file, nil, cases)); !strings.HasSuffix(got, "2 cases, 0 failed, 19 calls\n") {
 		t.Error(got)
 	}
 }
