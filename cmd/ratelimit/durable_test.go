@@ -127,7 +127,7 @@ func TestBackupAndRestore(t *testing.T) {
 	}
 	backup := filepath.Join(dir, "b")
 	code, stdout, stderr := output(t, "backup", "--data", first, "--output", backup)
-	if code != 0 || !strings.Contains(stdout, backup+": 24 KiB, with 2 buckets, 1 entities and limits") || !strings.Contains(stdout, "checked") {
+	if code != 0 || !strings.Contains(stdout, backup+": 24 KiB (buckets: 2, entities and limits: 1,") || !strings.Contains(stdout, "checked") {
 		t.Fatalf("backup: exit code %d\n%s%s", code, stdout, stderr)
 	}
 	if info, err := os.Stat(backup); err != nil || info.Mode().Perm() != 0o600 {

@@ -52,7 +52,7 @@ func TestBackupToStandardOutput(t *testing.T) {
 	for _, tmp := range []string{temporary, filepath.Join(temporary, "none")} { // as in an image without one
 		t.Setenv("TMPDIR", tmp)
 		code, stdout, stderr := output(t, "backup", "--data", data, "--output", "-")
-		if code != 0 || !strings.Contains(stderr, "standard output: 24 KiB, with 0 buckets") || !strings.Contains(stderr, "checked") {
+		if code != 0 || !strings.Contains(stderr, "standard output: 24 KiB (buckets: 0") || !strings.Contains(stderr, "checked") {
 			t.Fatalf("exit code %d, stderr:\n%s", code, stderr)
 		}
 		whole(t, programtest.WriteFile(t, "b", stdout))

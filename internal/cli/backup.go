@@ -193,7 +193,7 @@ func (m *meter) Write(b []byte) (int, error) {
 
 // contents describes the contents of a backup, for people.
 func contents(s *datafile.Summary) string {
-	return fmt.Sprintf("%s, with %d buckets, %d entities and limits, %d audit events, %d usage records", size(s.Bytes),
+	return fmt.Sprintf("%s (buckets: %d, entities and limits: %d, audit events: %d, usage records: %d)", size(s.Bytes),
 		s.Records[datafile.Buckets], s.Records[datafile.Records], s.Records[datafile.Audit], s.Records[datafile.Usage])
 }
 

@@ -69,7 +69,7 @@ func amount(cmd *cobra.Command, verb string, args []string, limit string, change
 	}
 	tokens, err := readTokens(args[0])
 	change.Tokens = &tokens
-	return err
+	return money.Explain(strings.TrimPrefix(args[0], "-"), err)
 }
 
 // readTokens reads tokens, or dollars such as "12.50 USD".

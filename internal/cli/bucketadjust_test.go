@@ -1,7 +1,10 @@
 package cli
 
 import (
+	"strings"
 	"testing"
+
+	"github.com/spf13/cobra"
 
 	"github.com/ratelimit/ratelimit/pkg/api"
 )
@@ -17,6 +20,17 @@ func TestReadTokens(t *testing.T) {
 	for _, text := range []string{"", "1__0", "_1", "1_", "1_.5", "1.0_0", "-_1", "1__0 USD", "1.5 EUR"} {
 		if got, err := readTokens(text); err == nil {
 			t.Errorf("readTokens(%q) = %v; want an error", text, got)
+		}
+	}
+}
+
+// Money that is not in dollars, or written in another way, is told how it is written.
+func TestAmountSaysHowMoneyIsWritten(t *testing.T) {
+	for _, text := range []string{"20USD", "-20USD", "20 EUR", "20 usd"} {
+		var change api.BucketChange
+		err := amount(&cobra.Command{}, "top-up", []string{text}, "usd", &change)
+		if err == nil || !strings.Contains(err.Error(), "written like 20 USD") {
+			t.Errorf("%q: %v", text, err)
 		}
 	}
 }
