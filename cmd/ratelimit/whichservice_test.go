@@ -62,9 +62,9 @@ func TestAFileLeadsToItsServiceAlone(t *testing.T) {
 	asks(t, command.ExitSilence, refused, "status")
 	r := start(t, "--data", "data")
 	r.adminURL(t)
-	asks(t, command.ExitSilence, refused, disable...)
-	asks(t, command.ExitOK, []string{"entity user/ada disabled"}, append(disable, "--data", "data")...)
-	asks(t, command.ExitOK, []string{"entity user/ada enabled"}, "enable", "entity", "user/ada", "--data", "data", "--config", "ratelimit.yaml")
+	asks(t, command.ExitOK, []string{"entity user/ada disabled"}, disable...) // the file does not name the directory
+	asks(t, command.ExitOK, []string{"entity user/ada enabled"}, "enable", "entity", "user/ada", "--data", "data")
+	asks(t, command.ExitOK, []string{"user/ada was enabled already"}, "enable", "entity", "user/ada", "--data", "data", "--config", "ratelimit.yaml")
 	place(t, "other.yaml", hundredPerDay)
 	asks(t, command.ExitSilence, []string{"data/admin.sock runs with " + filepath.Join(dir, "ratelimit.yaml")}, append(disable, "--data", "data", "--config", "other.yaml")...)
 	r.end(t)

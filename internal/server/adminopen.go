@@ -52,6 +52,9 @@ func (a *adminSide) open(ctx context.Context, cfg *config.Config, log *slog.Logg
 	switch {
 	case err == nil:
 		a.listeners, a.names = append(a.listeners, socket), append(a.names, "unix:"+socket.Path())
+		if !named && AdminSocket(cfg) != "" {
+			a.openSecond(ctx, log)
+		}
 	case named:
 		return err
 	case len(a.listeners) > 0:
@@ -60,6 +63,17 @@ func (a *adminSide) open(ctx context.Context, cfg *config.Config, log *slog.Logg
 		log.WarnContext(ctx, "there is no admin socket: name another place with server.admin.address, or say off", "error", err)
 	}
 	return nil
+}
+
+// openSecond opens a socket in the run directory, beside that in a data directory. Commands find it without
+// flags; those with --data do not need it.
+func (a *adminSide) openSecond(ctx context.Context, log *slog.Logger) {
+	socket, err := ListenSocketRun(ctx)
+	if err != nil {
+		log.DebugContext(ctx, "there is no second admin socket in a run directory: commands need --data", "error", err)
+		return
+	}
+	a.listeners, a.names = append(a.listeners, socket), append(a.names, "unix:"+socket.Path())
 }
 
 func openSocket(ctx context.Context, cfg *config.Config) (*SocketListener, error) {

@@ -41,10 +41,10 @@
 // The files that begin with adminsocket open and find the Unix socket of administration. The mode of
 // its file, 0600, lets a caller in: the user of the service, and root.
 //
-// A service with a data directory has the socket there. Others have it in the run
+// A service with a data directory has a socket there. Each service has one in the run
 // directory, which commands search: $RATELIMIT_RUN_DIR alone where it is set; else
 // $XDG_RUNTIME_DIR/ratelimit, /run/ratelimit, or ratelimit-UID below the directory for
-// temporary files.
+// temporary files. A configuration that names the socket has that one alone.
 //
 // # Alerts
 //
