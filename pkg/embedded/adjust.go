@@ -265,14 +265,15 @@ func (t *adjustment) spends(b *bucket, now int64) ([]limiter.Spend, error) {
 			continue
 		}
 		p := b.limits.Params(i)
-		tokens := b.balance(i).Refill(p, now).Tokens
+		balance := b.balance(i).Refill(p, now)
+		tokens := balance.Tokens
 		room := max(p.Capacity-tokens, 0)
 		sp := limiter.Spend{Limit: l.Name}
 		switch t.Kind {
 		case limiter.AdjustReset:
 			sp.Refund = room
 		case limiter.AdjustSet:
-			target, err := t.Target(l)
+			target, err := t.Target(l, max(balance.Carried, 0))
 			if err != nil {
 				return nil, err
 			}

@@ -102,7 +102,8 @@ func (b *bucket) state(key limiter.BucketKey, now int64) limiter.BucketState {
 	for i := range out.Limits {
 		out.Limits[i].Limit = b.limits.At(i)
 		if !b.limits.Unlimited(i) {
-			out.Limits[i].Tokens = b.balance(i).Refill(b.limits.Params(i), now).Tokens
+			at := b.balance(i).Refill(b.limits.Params(i), now)
+			out.Limits[i].Tokens, out.Limits[i].Carried = at.Tokens, at.Carried
 		}
 	}
 	return out

@@ -60,6 +60,22 @@ type LimitState struct {
 	Limit  Limit
 	Tokens int64 // millitokens that the store has; below zero is debt; 0 of an unlimited limit
 	Leased int64 // most millitokens that replicas may have on lease in addition; 0 = none
+	// Carried is use that the capacity does not show, and a raised one would, see [tokenbucket.Bucket]. Below 0 so many
+	// millitokens are above the capacity.
+	Carried int64
+}
+
+// Under has the balance be under another limit of the same name, as the next request would find it.
+func (s *LimitState) Under(to Limit, now time.Time) {
+	switch {
+	case s.Limit.Unlimited:
+	case to.Unlimited:
+		*s = LimitState{Limit: to}
+	default:
+		at := now.UnixMilli()
+		b := tokenbucket.Bucket{Tokens: s.Tokens, Refilled: at, Carried: s.Carried}.Reparameterize(s.Limit.Params(), to.Params(), at)
+		s.Limit, s.Tokens, s.Carried = to, b.Tokens, b.Carried
+	}
 }
 
 // FullAt returns the time at which the limit is full without takes, including the tokens on lease
@@ -93,17 +109,25 @@ type Adjustment struct {
 	Limits *Limits
 }
 
-// Target returns the millitokens to which AdjustSet sets a limit of the bucket. A limit without refill is set so
-// that the balance is the wanted one under the limits in force. The errors wrap [ErrInvalid].
-func (a *Adjustment) Target(l Limit) (int64, error) {
-	inForce := l
-	if i := a.Limits.Find(l.Name); i >= 0 && l.RefillAmount == 0 {
-		inForce = a.Limits.At(i)
+// Target returns the millitokens to which AdjustSet sets a limit of the bucket, so that the balance is the wanted one
+// under the limits in force, see [LimitState.Under]. carried is the use that the limit carries on, 0 or more. The errors
+// wrap [ErrInvalid].
+func (a *Adjustment) Target(l Limit, carried int64) (int64, error) {
+	from, to := l.Params(), l.Params()
+	if i := a.Limits.Find(l.Name); i >= 0 && !a.Limits.Unlimited(i) {
+		to = a.Limits.Params(i)
 	}
-	if a.Tokens > inForce.Capacity*Milli {
-		return 0, fmt.Errorf("%w: limit %s holds at most %s; a top-up can have more", ErrInvalid, a.Bucket.Shown(l.Name), counted(l.Name, inForce.Capacity*Milli))
+	if a.Tokens > to.Capacity {
+		return 0, fmt.Errorf("%w: limit %s holds at most %s; a top-up can have more", ErrInvalid, a.Bucket.Shown(l.Name), counted(l.Name, to.Capacity))
 	}
-	return a.Tokens + (l.Capacity-inForce.Capacity)*Milli, nil
+	if from == to {
+		return a.Tokens, nil
+	}
+	raise := to.Capacity - from.Capacity - carried
+	if from.Amount != 0 || to.Amount != 0 { // a lower limit that refills takes no balance away
+		raise = max(raise, 0)
+	}
+	return a.Tokens - raise, nil
 }
 
 // Raised returns a bucket of a limit with millitokens of a top-up, also above the capacity. Requests use

@@ -229,8 +229,13 @@ func newWindows(l *Limit) (*windows, error) {
 	return &windows{Calendar: l.Calendar, zone: zone, hash: l.windowHash()}, err
 }
 
-// Of reports whether the window is one of a limit.
-func (w Window) Of(l *Limit) bool { return w.Calendar == l.windowHash() }
+// Of reports whether the window is one of a limit. That of a bucket for all time is of limits without windows.
+func (w Window) Of(l *Limit) bool {
+	if w == (Window{}) || !l.Windowed() {
+		return w == (Window{}) && !l.Windowed()
+	}
+	return w.Calendar == l.windowHash()
+}
 
 // windowHash tells windows of the limit's calendar from those of others. Limits in flight have windows, and so buckets,
 // of their own.

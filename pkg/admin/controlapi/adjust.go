@@ -73,12 +73,9 @@ func (a balances) adjust(c *call, kind limiter.AdjustKind) (any, error) {
 	case !done.Found:
 		return nil, a.none(c, &w)
 	}
-	out, err := adjustedOf(c, &adjustment, &done)
-	if err == nil {
-		underLimits(adjustment.Limits, &done.Before, out.Before)
-		underLimits(adjustment.Limits, &done.After, out.After)
-	}
-	return out, err
+	underLimits(now, adjustment.Limits, &done.Before)
+	underLimits(now, adjustment.Limits, &done.After)
+	return adjustedOf(c, &adjustment, &done)
 }
 
 // nothingBooked adds to the refusal of a top-up that no tokens were booked. Above the capacity they need a bucket in use.

@@ -23,8 +23,7 @@ func errNoBuckets() error {
 
 // detailed returns a bucket with all details.
 func (a balances) detailed(c *call, now time.Time, b *limiter.BucketState) *api.Bucket {
-	out := bucketOf(b)
-	a.setSources(c, now, b, out)
+	out := a.sourced(c, now, b) // b is under the limits in force then
 	out.Leases = b.Leases
 	if b.Shards > 1 {
 		out.Shards = b.Shards
@@ -38,14 +37,18 @@ func (a balances) detailed(c *call, now time.Time, b *limiter.BucketState) *api.
 	return out
 }
 
-// setSources sets the origins of the limits of a bucket, as far as they are known, and has it under those in force.
-func (a balances) setSources(c *call, now time.Time, b *limiter.BucketState, out *api.Bucket) {
-	comes := func(limiter.Source) bool { return true }
+// sourced puts a bucket under the limits in force, as its next request does, and returns it with the origins of its
+// limits, as far as they are known.
+func (a balances) sourced(c *call, now time.Time, b *limiter.BucketState) *api.Bucket {
+	source, comes := "", func(limiter.Source) bool { return true }
 	if b.Key.Variant != 0 {
-		out.Source = a.variants(b.Key.Namespace)[b.Key.Variant]
-		comes = beforeOwn(out.Source)
+		source = a.variants(b.Key.Namespace)[b.Key.Variant]
+		comes = beforeOwn(source)
 	}
 	all := slices.DeleteFunc(a.effective(c, b.Key), func(l limiter.EffectiveLimit) bool { return !comes(l.Source) })
+	underLimits(now, ofWindow(all, b.Key.Window, now), b)
+	out := bucketOf(b)
+	out.Source = source
 	for _, l := range all {
 		for i := range out.Limits {
 			if out.Limits[i].Name == l.Limit.Name {
@@ -53,7 +56,7 @@ func (a balances) setSources(c *call, now time.Time, b *limiter.BucketState, out
 			}
 		}
 	}
-	underLimits(ofWindow(all, b.Key.Window, now), b, out)
+	return out
 }
 
 // beforeOwn returns which levels come before the limits of a rule or a plan, by the name of its variant. "" is
@@ -81,10 +84,10 @@ func (a balances) effective(c *call, of limiter.BucketKey) []limiter.EffectiveLi
 	return all
 }
 
-// inForce returns the limits in force of the bucket of a window that is not over; nil where they are not known. The
+// inForce returns the limits in force of an ordinary bucket whose window is not over; nil where they are not known. The
 // bucket may be under the older ones of its last request.
 func (a balances) inForce(c *call, now time.Time, of limiter.BucketKey) *limiter.Limits {
-	if of.Window == (limiter.Window{}) || of.Variant != 0 {
+	if of.Variant != 0 {
 		return nil
 	}
 	return ofWindow(a.effective(c, of), of.Window, now)
@@ -105,13 +108,11 @@ func ofWindow(all []limiter.EffectiveLimit, w limiter.Window, now time.Time) *li
 	return limits
 }
 
-// underLimits has a bucket show the numbers of limits that it is not under yet.
-func underLimits(limits *limiter.Limits, b *limiter.BucketState, out *api.Bucket) {
+// underLimits has a bucket be under limits that its next request puts it under.
+func underLimits(now time.Time, limits *limiter.Limits, b *limiter.BucketState) {
 	for i := range b.Limits {
-		if n := limits.Find(b.Limits[i].Limit.Name); n >= 0 && out.Limits[i].Available != nil {
-			l := limits.At(n)
-			out.Limits[i].Limit = LimitJSON(l)
-			*out.Limits[i].Available += api.Tokens((l.Capacity - b.Limits[i].Limit.Capacity) * limiter.Milli)
+		if n := limits.Find(b.Limits[i].Limit.Name); n >= 0 {
+			b.Limits[i].Under(limits.At(n), now)
 		}
 	}
 }
@@ -150,9 +151,10 @@ func bucketOf(b *limiter.BucketState) *api.Bucket {
 	}
 	for i, l := range b.Limits {
 		out.Limits[i] = api.BucketLimit{Name: l.Limit.Name, Limit: LimitJSON(l.Limit)}
+		out.Limits[i].InFlight = b.Key.Window.InFlight()
 		switch {
-		case b.Key.Window.InFlight():
-			out.Limits[i].InFlight = true
+		case l.Limit.Windowed(): // it is one in force
+		case out.Limits[i].InFlight:
 			out.Limits[i].Limit = LimitJSON(limiter.Concurrent(l.Limit.Name, l.Limit.Capacity, b.Key.Window.MaxTime()))
 		case windowed: // which quota it is of is not known here
 			out.Limits[i].Limit = api.Limit{Rate: api.QuotaUntil(l.Limit.Capacity, out.Window.End)}

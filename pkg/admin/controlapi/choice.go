@@ -121,13 +121,11 @@ func (a balances) ambiguous(c *call, w *wanted, fitting []limiter.BucketState) e
 	if n := len(fitting); n > maxChoices {
 		fitting, more = fitting[:maxChoices], fmt.Sprintf(", and %d more", n-maxChoices)
 	}
-	choices := a.named(c.namespace(), fitting)
-	texts := make([]string, len(choices))
-	for i := range choices {
-		b := &choices[i]
-		b.Variant = fitting[i].Key.VariantText()
-		a.setSources(c, c.now(), &fitting[i], b)
-		texts[i] = choiceText(b)
+	choices, texts := make([]api.Bucket, len(fitting)), make([]string, len(fitting))
+	for i := range fitting {
+		choices[i] = *a.sourced(c, c.now(), &fitting[i])
+		choices[i].Variant = fitting[i].Key.VariantText()
+		texts[i] = choiceText(&choices[i])
 	}
 	p := problem(http.StatusConflict, api.Ambiguous, fmt.Sprintf("entity %s has several buckets for resource %s in namespace %s: say which by its variant: %s%s",
 		w.entity, w.resource, api.Name(c.namespace()), strings.Join(texts, "; "), more))

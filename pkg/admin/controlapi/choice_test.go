@@ -204,25 +204,34 @@ func TestBucketsOfRequestsInFlight(t *testing.T) {
 	}
 }
 
-// A quota that was lowered since the last request is shown and set by its present number.
-func TestSetAfterALoweredQuota(t *testing.T) {
-	c := newChoosing(t, false)
-	quota := func(n int64) limiter.Limit {
-		return limiter.Quota("q", n, limiter.Calendar{Unit: limiter.CalendarMonth})
+// A limit that was changed since the last request is shown and set by its present number.
+func TestSetAfterAChangedLimit(t *testing.T) {
+	for name, of := range map[string]func(n int64) limiter.Limit{
+		"quota": func(n int64) limiter.Limit {
+			return limiter.Quota("q", n, limiter.Calendar{Unit: limiter.CalendarMonth})
+		},
+		"refills": func(n int64) limiter.Limit { return limiter.Custom("q", n, 1, 366*24*time.Hour) }, // none within the test
+	} {
+		t.Run(name, func(t *testing.T) { setAfterAChange(t, of) })
 	}
+}
+
+func setAfterAChange(t *testing.T, of func(n int64) limiter.Limit) {
+	t.Helper()
+	c := newChoosing(t, false)
 	l, err := limiter.New(limiter.Config{Store: c.store})
 	if err != nil {
 		t.Fatal(err)
 	}
 	put := func(n int64) {
-		limits, err := limiter.NewLimits(quota(n))
+		limits, err := limiter.NewLimits(of(n))
 		if err == nil {
 			err = l.SetStatic(t.Context(), limiter.Static{System: limits})
 		}
 		if err != nil {
 			t.Fatal(err)
 		}
-		c.inForce = []limiter.EffectiveLimit{{Limit: quota(n), Source: limiter.SourceSystemConfig}}
+		c.inForce = []limiter.EffectiveLimit{{Limit: of(n), Source: limiter.SourceSystemConfig}}
 	}
 	take := func(n int64) bool {
 		var d limiter.Decision

@@ -32,6 +32,7 @@ func RunBuckets(t *testing.T, open func(t *testing.T) BucketStore) {
 		{"buckets/reset gives the capacity and no more", checkReset},
 		{"buckets/one limit of several", checkAdjustOneLimit},
 		{"buckets/set under limits that the bucket has yet to get", checkSetAhead},
+		{"buckets/the balance under limits that the bucket has yet to get", checkBalanceAhead},
 		{"buckets/once", checkAdjustOnce},
 		{"buckets/a top-up returns its bookings", checkBooked},
 		{"buckets/a full limit is not topped up", checkFull},
@@ -173,21 +174,42 @@ func checkAdjustOneLimit(t T, s BucketStore) {
 	c.wantBalance(tokens(2), 0, spending(op, limiter.Spend{Limit: "b"}))
 }
 
-// checkSetAhead: a limit without refill is set by the number in force, which the bucket gets with its next
-// request. Its use counts in full then.
+// checkSetAhead: a limit is set by the number in force, which the bucket gets with its next request.
 func checkSetAhead(t T, s BucketStore) {
-	c := newClient(t, s)
-	never := func(n int64) *limiter.Limits { return c.limits(limiter.Custom("l", n, 0, time.Second)) }
-	op := on("user", never(1000), limiter.Spend{Limit: "l", Take: tokens(600)})
-	c.want(true, 0, op)
-	for i, n := range []int64{100, 1000, 70} {
-		a := limiter.Adjustment{Bucket: op.Bucket, Kind: limiter.AdjustSet, Tokens: tokens(n) + 1, Limits: never(n)}
-		if _, err := s.AdjustBucket(t.Context(), at(0), a); !errors.Is(err, limiter.ErrInvalid) {
-			t.Errorf("more than %d: error %v, want %q", n, err, limiter.ErrInvalid)
+	for name, limit := range map[string]func(n int64) limiter.Limit{
+		"refills": func(n int64) limiter.Limit { return limiter.PerDay("l", n) },
+		"never":   func(n int64) limiter.Limit { return limiter.Custom("l", n, 0, time.Second) }, // its use counts in full
+	} {
+		c := newClient(t, s)
+		of := func(n int64) *limiter.Limits { return c.limits(limit(n)) }
+		op := on(name, of(1000), limiter.Spend{Limit: "l", Take: tokens(600)})
+		c.want(true, 0, op)
+		for i, n := range []int64{100, 1000, 70} {
+			a := limiter.Adjustment{Bucket: op.Bucket, Kind: limiter.AdjustSet, Tokens: tokens(n) + 1, Limits: of(n)}
+			if _, err := s.AdjustBucket(t.Context(), at(0), a); !errors.Is(err, limiter.ErrInvalid) {
+				t.Errorf("%s: more than %d: error %v, want %q", name, n, err, limiter.ErrInvalid)
+			}
+			a.Tokens = tokens(50)
+			adjust(t, s, a)
+			c.wantBalance(tokens(50), 0, under(op, uint64(i+2), of(n))) // #nosec G115 -- few
 		}
-		a.Tokens = tokens(50)
-		adjust(t, s, a)
-		c.wantBalance(tokens(50), 0, under(op, uint64(i+2), never(n))) // #nosec G115 -- few
+	}
+}
+
+// checkBalanceAhead: LimitState.Under is the balance that the next request finds under other limits.
+func checkBalanceAhead(t T, s BucketStore) {
+	c := newClient(t, s)
+	op := c.one("user", limiter.PerDay("l", 1000), limiter.Spend{Take: tokens(800)})
+	c.want(true, 0, op)
+	for i, step := range []struct{ capacity, want int64 }{{1200, 400}, {100, 100}, {50, 50}, {900, 100}, {1000, 200}} {
+		to := limiter.PerDay("l", step.capacity)
+		state := adjust(t, s, limiter.Adjustment{Bucket: op.Bucket, Kind: limiter.AdjustTopUp, DryRun: true}).Before.Limits[0]
+		state.Under(to, at(0))
+		if state.Tokens != tokens(step.want) || state.Limit != to {
+			t.Errorf("under a capacity of %d: %+v, want %d", step.capacity, state, step.want)
+		}
+		op = under(op, uint64(i+2), c.limits(to)) // #nosec G115 -- few
+		c.wantBalance(tokens(step.want), 0, op)
 	}
 }
 

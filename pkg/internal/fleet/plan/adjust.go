@@ -92,7 +92,7 @@ func adjust(items []*Adjusted, limit string, a *limiter.Adjustment, force bool) 
 			}
 		}
 	case limiter.AdjustSet:
-		target, err := a.Target(parts[0].Limit)
+		target, err := a.Target(parts[0].Limit, 0) // a set balance carries no use
 		switch {
 		case err != nil:
 			return err

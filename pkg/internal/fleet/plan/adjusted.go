@@ -198,7 +198,8 @@ func Balances(leaves []*schema.Bucket, now int64) []limiter.LimitState {
 			if k < 0 || of < 0 || states[i].Limit.Unlimited {
 				continue
 			}
-			states[i].Tokens += view.Centre[k].Refill(view.Params[k], now).Tokens
+			at := view.Centre[k].Refill(view.Params[k], now)
+			states[i].Tokens, states[i].Carried = states[i].Tokens+at.Tokens, states[i].Carried+at.Carried
 			states[i].Leased += b.Balances[of].Share.Capacity - view.Params[k].Capacity
 		}
 	}
