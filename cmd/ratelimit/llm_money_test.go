@@ -188,7 +188,9 @@ func TestMoneyLeavesTokensAlone(t *testing.T) {
 	if diff := cmp.Diff([]int64{1_088_000, 1_091_000}, b.spent(t, "nano-1", "tpm")); diff != "" {
 		t.Errorf("thousandths of a token, of the key and of org/acme (-want +got):\n%s", diff)
 	}
-	if diff := cmp.Diff([]int64{600*100 + 400*25 + 88*400, 600*100 + 400*25 + 88*400 + 525}, b.spent(t, "budget", "usd")); diff != "" {
-		t.Errorf("thousandths of a micro-dollar, of the key and of org/acme (-want +got):\n%s", diff)
+	for _, resource := range []string{"budget", "nano-1"} { // over all models, and by model
+		if diff := cmp.Diff([]int64{600*100 + 400*25 + 88*400, 600*100 + 400*25 + 88*400 + 525}, b.spent(t, resource, "usd")); diff != "" {
+			t.Errorf("thousandths of a micro-dollar for %s, of the key and of org/acme (-want +got):\n%s", resource, diff)
+		}
 	}
 }
