@@ -56,7 +56,7 @@ the machine's power. With --store dynamodb, or --store valkey, they are in a tab
 that all replicas share; it must be there and in order for the service to start.
 
 Backup, restore and all changes of state are answered on a listener of their own: a
-Unix socket that only its user can open, admin.sock in the data directory or the run
+Unix socket that only its user can open, admin.sock in the data directory and in the run
 directory. With server.admin.address it is on TCP as well, and asks there for a token
 or a client certificate, see ratelimit token.
 
