@@ -68,7 +68,7 @@ func (s *levels) static(out *limiter.Static) {
 
 // checkEntities refuses kinds with what only an entity can have, and unknown plans.
 func (f *file) checkEntities(r *yamlcfg.Report) {
-	kinds := 0
+	kinds, plans := 0, byName(f.plans)
 	for _, e := range f.limits.entities {
 		if strings.Contains(strings.TrimSuffix(e.Name, "*"), "*") {
 			r.Fail(r.Find(e.Path), "has a '*' before its end: a kind of entities is what its names begin with, such as user/*")
@@ -84,7 +84,7 @@ func (f *file) checkEntities(r *yamlcfg.Report) {
 				}
 			}
 		}
-		if plans := byName(f.plans); e.Value.plan != "" && plans[e.Value.plan] == nil {
+		if e.Value.plan != "" && plans[e.Value.plan] == nil {
 			r.Fail(r.Find(yamlcfg.Join(e.Path, "plan")), "%q is not a name under plans; there is %s", e.Value.plan, strings.Join(slices.Sorted(maps.Keys(plans)), ", "))
 		}
 	}

@@ -239,11 +239,11 @@ func mayBe(template, name string) bool {
 // parents warns of parents without limits of their own. They get those of their resource or of the
 // system, as their children do. A whole organisation then has the limit of one of its users.
 func (w *warner) parents() {
-	f, warned := w.file, map[string]bool{}
+	hasLimits, warned := w.file.limited(), map[string]bool{}
 	for _, t := range w.takes {
 		for i, parent := range t.Parents {
 			kind, _, placeholder := strings.Cut(parent, "{")
-			if !placeholder || kind == "" || warned[parent] || f.hasLimits(parent) || !w.shares(t) {
+			if !placeholder || kind == "" || warned[parent] || hasLimits(parent) || !w.shares(t) {
 				continue
 			}
 			warned[parent] = true
@@ -254,9 +254,9 @@ func (w *warner) parents() {
 			w.Warn(w.Find(path), "no entity %s… under limits.entities has limits: unless stored ones say more, each gets those of its resource or the system, as much as one entity below it", kind)
 		}
 	}
-	for _, e := range f.limits.entities {
+	for _, e := range w.file.limits.entities {
 		parent := e.Value.parent
-		if parent == "" || !e.Value.cascade || warned[parent] || f.hasLimits(parent) || len(w.shared) == 0 {
+		if parent == "" || !e.Value.cascade || warned[parent] || hasLimits(parent) || len(w.shared) == 0 {
 			continue
 		}
 		warned[parent] = true
@@ -269,9 +269,32 @@ func (w *warner) shares(t taking) bool {
 	return slices.ContainsFunc(t.Consume, func(c descriptor.ConsumeSpec) bool { return w.shared[c.Limit] })
 }
 
-// hasLimits reports whether the file gives limits to an entity that a template may give.
-func (f *file) hasLimits(template string) bool {
-	return slices.ContainsFunc(f.limits.entities, func(e yamlcfg.Entry[entity]) bool {
-		return (len(e.Value.limits) > 0 || e.Value.plan != "") && mayBe(template, e.Name)
-	})
+// limited returns a function that reports whether the file gives limits to an entity that a template may give. A file
+// can name the same template, or another, for each of very many entities.
+func (f *file) limited() func(template string) bool {
+	var names, kinds []string
+	known := map[string]bool{} // by template
+	for _, e := range f.limits.entities {
+		if len(e.Value.limits) == 0 && e.Value.plan == "" {
+			continue
+		}
+		names = append(names, e.Name)
+		if strings.HasSuffix(e.Name, "*") {
+			kinds = append(kinds, e.Name)
+		} else {
+			known[e.Name] = true
+		}
+	}
+	return func(template string) bool {
+		has, found := known[template]
+		if !found {
+			may := kinds
+			if strings.Contains(template, "{") {
+				may = names
+			}
+			has = slices.ContainsFunc(may, func(name string) bool { return mayBe(template, name) })
+			known[template] = has
+		}
+		return has
+	}
 }
