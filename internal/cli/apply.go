@@ -120,7 +120,9 @@ func (f *manifestFlags) plan(cmd *cobra.Command) (*manifest.Plan, error) {
 	}
 	p, err := manifest.NewPlan(cmd.Context(), n, m, manifest.Options{Prune: f.prune, TakeOver: f.takeOver, AllowNew: f.isNew, Reason: f.reason})
 	if err == nil {
-		err = p.Check(cmd.Context())
+		line := newProgress(cmd.ErrOrStderr(), "changes checked")
+		err = p.Check(cmd.Context(), line.show)
+		line.end()
 	}
 	return p, f.refusalIn(cmd.Context(), err)
 }

@@ -28,7 +28,8 @@ type catalog struct {
 // newCatalog returns an empty catalog. Without a file the disk is nil.
 func newCatalog(cfg *Config, d *disk) *catalog {
 	c := &catalog{cfg: cfg, disk: d}
-	c.records, c.names = make(map[recordID]limiter.Record), make(map[string]bool)
+	c.names = make(map[string]bool)
+	c.replace(make(map[recordID]limiter.Record))
 	return c
 }
 
@@ -36,8 +37,7 @@ func (c *catalog) close() {
 	c.closed.Store(true)
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.records = nil
-	c.size.Store(0)
+	c.replace(nil)
 }
 
 func (c *catalog) usable(ctx context.Context) error {
@@ -126,17 +126,12 @@ func (c *catalog) apply(e *edit) bool {
 	}
 	var refs []limiter.Ref
 	for _, p := range e.puts {
-		if p.record.Empty() {
-			delete(c.records, p.key)
-		} else {
-			c.records[p.key] = p.record
-		}
+		c.put(p.key, p.record)
 		refs = append(refs, p.key.Ref)
 	}
 	if e.namespace != "" {
 		c.names[e.namespace] = true
 	}
-	c.size.Store(int64(len(c.records)))
 	c.generation.Store(e.generation)
 	if c.subscriber != nil {
 		c.subscriber(limiter.Change{Namespace: e.namespace, Generation: e.generation, Refs: refs})
@@ -156,11 +151,10 @@ func (c *catalog) load(tx *datafile.Tx) error {
 	err := tx.Each(datafile.Records, nil, func(key, value []byte) error {
 		k, r, err := parseRecord(key, value)
 		if err == nil {
-			c.records[k] = r
+			c.put(k, r)
 		}
 		return err
 	})
-	c.size.Store(int64(len(c.records)))
 	return err
 }
 
@@ -171,8 +165,7 @@ func (c *catalog) replaceAll(records map[recordID]limiter.Record, generation uin
 	if c.records == nil {
 		return limiter.ErrClosed
 	}
-	c.records = records
-	c.size.Store(int64(len(records)))
+	c.replace(records)
 	c.generation.Store(generation)
 	if c.subscriber != nil {
 		c.subscriber(limiter.Change{Generation: generation})

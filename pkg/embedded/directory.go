@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"encoding/base64"
+	"iter"
 	"maps"
 	"slices"
 
@@ -15,7 +16,7 @@ type directory struct{ catalog *catalog }
 
 // ListEntities implements limiter.Directory, in order of IDs.
 func (d *directory) ListEntities(ctx context.Context, namespace string, f limiter.EntityFilter, p limiter.Page) (limiter.PageOf[limiter.Stored], error) {
-	return d.list(ctx, namespace, p, func(_ limiter.Ref, r limiter.Record) bool {
+	return d.list(ctx, p, d.catalog.in(namespace), func(_ limiter.Ref, r limiter.Record) bool {
 		return r.Entity != nil && (f.Parent == "" || r.Entity.Parent == f.Parent)
 	})
 }
@@ -36,12 +37,16 @@ func (d *directory) EntityPlans() []string {
 // ListLimits implements limiter.Directory: those of the system, of resources and of
 // entities, each in order of names.
 func (d *directory) ListLimits(ctx context.Context, namespace string, f limiter.LimitsFilter, p limiter.Page) (limiter.PageOf[limiter.Stored], error) {
-	return d.list(ctx, namespace, p, func(ref limiter.Ref, r limiter.Record) bool { return r.Stored() && f.Selects(ref) })
+	records := d.catalog.in(namespace)
+	if f.General || f.Entity != "" {
+		records = d.catalog.of(owner{namespace, f.Entity})
+	}
+	return d.list(ctx, p, records, func(ref limiter.Ref, r limiter.Record) bool { return r.Stored() && f.Selects(ref) })
 }
 
 // ListDisabled implements limiter.Directory, in the order of ListLimits, with entities last.
 func (d *directory) ListDisabled(ctx context.Context, namespace string, p limiter.Page) (limiter.PageOf[limiter.Stored], error) {
-	return d.list(ctx, namespace, p, func(_ limiter.Ref, r limiter.Record) bool { return r.Disabled })
+	return d.list(ctx, p, d.catalog.in(namespace), func(_ limiter.Ref, r limiter.Record) bool { return r.Disabled })
 }
 
 // Get implements limiter.Directory.
@@ -52,8 +57,8 @@ func (d *directory) Get(ctx context.Context, namespace string, ref limiter.Ref) 
 	return d.catalog.get(namespace, ref), nil
 }
 
-// list returns a page of the selected records.
-func (d *directory) list(ctx context.Context, namespace string, p limiter.Page, selects func(limiter.Ref, limiter.Record) bool) (page limiter.PageOf[limiter.Stored], err error) {
+// list returns a page of the selected records, of some that it reads under the lock.
+func (d *directory) list(ctx context.Context, p limiter.Page, of iter.Seq2[limiter.Ref, limiter.Record], selects func(limiter.Ref, limiter.Record) bool) (page limiter.PageOf[limiter.Stored], err error) {
 	p, err = p.Checked()
 	if err != nil {
 		return page, err
@@ -67,9 +72,9 @@ func (d *directory) list(ctx context.Context, namespace string, p limiter.Page, 
 	}
 	first := least[limiter.Stored]{most: p.Size + 1, compare: func(a, b limiter.Stored) int { return compareRefs(a.Ref, b.Ref) }}
 	d.catalog.mu.RLock()
-	for k, r := range d.catalog.records {
-		if k.Namespace == namespace && (p.After == "" || compareRefs(k.Ref, after) > 0) && selects(k.Ref, r) {
-			first.add(limiter.Stored{Ref: k.Ref, Record: r})
+	for ref, r := range of {
+		if (p.After == "" || compareRefs(ref, after) > 0) && selects(ref, r) {
+			first.add(limiter.Stored{Ref: ref, Record: r})
 		}
 	}
 	d.catalog.mu.RUnlock()

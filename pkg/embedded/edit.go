@@ -103,9 +103,7 @@ func (e *edit) deleteEntity(ref limiter.Ref) int {
 	e.before = e.get(ref)
 	e.after = limiter.Record{Disabled: e.before.Disabled, Disabling: e.before.Disabling}
 	e.put(ref, e.after)
-	limits := e.set.refs(e.namespace, func(r limiter.Ref, _ limiter.Record) bool {
-		return r.Kind == limiter.RefEntityLimits && r.Entity == ref.Entity
-	})
+	limits := e.set.limitsOf(e.namespace, ref.Entity)
 	for _, r := range limits {
 		e.put(r, limiter.Record{})
 	}

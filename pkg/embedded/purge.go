@@ -92,7 +92,7 @@ func (p *purge) count(n int) {
 // records deletes entities and limits, a part at a time. The record of the namespace itself has its
 // state, and is not deleted.
 func (p *purge) records(ctx context.Context) error {
-	all := p.editor.catalog.refs(p.namespace, func(ref limiter.Ref, _ limiter.Record) bool { return ref.Kind != limiter.RefSystemLimits })
+	all := p.editor.catalog.refs(p.namespace, func(ref limiter.Ref) bool { return ref.Kind != limiter.RefSystemLimits })
 	for refs := range slices.Chunk(all, sweptRows) {
 		err := p.editor.catalog.change(ctx, p.namespace, func(e *edit) error {
 			if !p.goesOn() {

@@ -43,11 +43,12 @@ type LimitsFilter struct {
 	Entity   string // only those of this entity; "" = all
 	Resource string // only those for this resource; "" = all
 	Entities bool   // only those of entities
+	General  bool   // only those of the system and of resources
 }
 
 // Selects reports whether the filter selects the limits of ref.
 func (f LimitsFilter) Selects(ref Ref) bool {
-	return ref.Kind != RefEntity && (!f.Entities || ref.Kind == RefEntityLimits) && (f.Entity == "" || ref.Kind == RefEntityLimits && ref.Entity == f.Entity) &&
+	return ref.Kind != RefEntity && (!f.Entities || ref.Kind == RefEntityLimits) && (!f.General || ref.Kind != RefEntityLimits) && (f.Entity == "" || ref.Kind == RefEntityLimits && ref.Entity == f.Entity) &&
 		(f.Resource == "" || ref.Kind != RefSystemLimits && ref.Resource == f.Resource)
 }
 

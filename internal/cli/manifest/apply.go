@@ -29,16 +29,37 @@ func (p *Plan) Size() int {
 // Check has the service check every change, and changes nothing. Names that the manifest itself brings are
 // not new. A bucket without room for a limit is no error where another change takes limits away: those changes
 // are made first then, and the service checks the others again.
-func (p *Plan) Check(ctx context.Context) error {
-	brings := p.brings()
+func (p *Plan) Check(ctx context.Context, progress Progress) error {
+	brings, checked := p.brings(), p.count(progress)
 	return p.each(ctx, func(*Change) bool { return true }, func(ctx context.Context, c *Change) error {
 		err := p.send(ctx, c, api.ClientOptions{DryRun: true, AllowNew: p.allowNew, AllowKinds: brings.kinds(c)})
 		if is(err, api.NoRoom) && p.othersFree(c) {
 			p.crowded.Store(true)
-			return nil
+			err = nil
+		}
+		if err == nil {
+			checked.add()
 		}
 		return err
 	})
+}
+
+// counter counts the changes that are done. It is safe for concurrent use.
+type counter struct {
+	progress Progress
+	size     int
+
+	mu   sync.Mutex
+	done int
+}
+
+func (p *Plan) count(progress Progress) *counter { return &counter{progress: progress, size: p.Size()} }
+
+func (c *counter) add() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.done++
+	c.progress(c.done, c.size)
 }
 
 // othersFree reports whether a change other than one takes limits away.
@@ -75,24 +96,20 @@ func (p *Plan) Apply(ctx context.Context, progress Progress) error {
 	if err := p.claim(ctx); err != nil {
 		return err
 	}
-	var mu sync.Mutex // of done
-	done, size := 0, p.Size()
+	made := p.count(progress)
 	err := p.phases(ctx, func(ctx context.Context, c *Change) error {
 		if err := p.send(ctx, c, api.ClientOptions{AllowNew: true}); err != nil { // it was checked
 			return err
 		}
 		c.Done = true
-		mu.Lock()
-		defer mu.Unlock()
-		done++
-		progress(done, size)
+		made.add()
 		return nil
 	})
 	if err == nil {
 		err = p.disown(ctx)
 	}
-	if err != nil && done > 0 {
-		err = &PartialError{Done: done, Size: size, Err: err}
+	if err != nil && made.done > 0 {
+		err = &PartialError{Done: made.done, Size: made.size, Err: err}
 	}
 	return err
 }

@@ -79,13 +79,18 @@ func (s *site) apply(t *testing.T, text string, o Options) (string, error) {
 		t.Fatal(problems)
 	}
 	p, err := NewPlan(t.Context(), s.NamespaceClient, m, o)
+	var done, of int
+	progress := func(d, size int) { done, of = d, size }
 	if err == nil {
-		err = p.Check(t.Context())
+		err = p.Check(t.Context(), progress)
 	}
 	if err != nil {
 		return "", err
 	}
-	err = p.Apply(t.Context(), func(int, int) {})
+	if done != p.Size() || of != p.Size() {
+		t.Errorf("%d of %d changes are checked, want %d", done, of, p.Size())
+	}
+	err = p.Apply(t.Context(), progress)
 	var lines []string
 	for _, c := range p.Changes {
 		if !c.Makes() || c.Done {

@@ -221,17 +221,17 @@ func (r *room) limited() (entities, resources []string, err error) {
 	return slices.Compact(entities), slices.Compact(resources), nil
 }
 
-// list reads a page of all limits, in which those of the system and of resources come first. Then it reads the limits
-// of the entity, or a page of all entities with a plan.
+// list reads a page of all limits, in which those of the system and of resources come first, and a page of all entities
+// with a plan. For a change of an entity it reads its limits in place of those of all entities.
 func (r *room) list() error {
 	most := limiter.Page{Size: limiter.MaxPage}
-	limits, err := r.store.ListLimits(r.ctx(), r.namespace(), limiter.LimitsFilter{}, most)
+	limits, err := r.store.ListLimits(r.ctx(), r.namespace(), limiter.LimitsFilter{General: r.ref.Entity != ""}, most)
 	if err != nil {
 		return err
 	}
-	r.listed, r.limitsKnown = true, limits.Next == ""
+	r.listed = true
 	if r.ref.Entity != "" {
-		r.learn(slices.DeleteFunc(limits.Items, func(s limiter.Stored) bool { return s.Ref.Entity != "" }))
+		r.learn(limits.Items)
 		limits, err = r.store.ListLimits(r.ctx(), r.namespace(), limiter.LimitsFilter{Entity: r.ref.Entity}, most)
 		r.learn(limits.Items)
 		if err == nil {
@@ -240,6 +240,7 @@ func (r *room) list() error {
 		return err
 	}
 	r.learn(limits.Items)
+	r.limitsKnown = limits.Next == ""
 	planned, err := r.store.ListEntities(r.ctx(), r.namespace(), limiter.EntityFilter{}, most)
 	r.learn(slices.DeleteFunc(planned.Items, func(s limiter.Stored) bool { return planOf(s.Record) == "" }))
 	r.entitiesKnown = err == nil && planned.Next == ""

@@ -133,11 +133,17 @@ func TestFullBucketRefusesNames(t *testing.T) {
 	}
 }
 
-// getCounter counts the records that are read one by one.
+// getCounter counts the records that are read one by one, and those of lists.
 type getCounter struct {
 	*embedded.Store
 
-	gets int
+	gets, listed int
+}
+
+func (c *getCounter) ListLimits(ctx context.Context, namespace string, f limiter.LimitsFilter, p limiter.Page) (limiter.PageOf[limiter.Stored], error) {
+	page, err := c.Store.ListLimits(ctx, namespace, f, p)
+	c.listed += len(page.Items)
+	return page, err
 }
 
 func (c *getCounter) Get(ctx context.Context, namespace string, ref limiter.Ref) (limiter.Record, error) {
@@ -145,7 +151,8 @@ func (c *getCounter) Get(ctx context.Context, namespace string, ref limiter.Ref)
 	return c.Store.Get(ctx, namespace, ref)
 }
 
-// A change reads no record of each of many resources and entities, if there is room.
+// A change reads no record of each of many resources and entities, if there is room. One of an entity lists no others:
+// a manifest has very many.
 func TestRoomReadsPages(t *testing.T) {
 	store := &getCounter{Store: emptyStore(t)}
 	mux := crowdedServer(t, store)
@@ -169,5 +176,10 @@ func TestRoomReadsPages(t *testing.T) {
 		if gets := put(path, "s"); gets > 10 {
 			t.Errorf("%s: %d records are read one by one", path, gets)
 		}
+	}
+	store.listed = 0
+	put("entities/user%2F0/_default_", "s")
+	if store.listed > 30 {
+		t.Errorf("a change of an entity lists %d limits", store.listed)
 	}
 }

@@ -85,7 +85,7 @@ func checkListLimits(t T, s ControlStore) {
 	}
 	o.putEntity("ns", limiter.Entity{ID: "a"})
 	o.putLimits("other", limiter.ResourceLimitsRef("r"), limiter.PerDay("l", 99))
-	for _, f := range []limiter.LimitsFilter{{}, {Entity: "a"}, {Entity: "b\xff", Resource: "r"}, {Resource: "r"}, {Resource: limiter.DefaultResource}, {Entity: "none"}, {Entities: true}, {Entities: true, Resource: "r"}} {
+	for _, f := range []limiter.LimitsFilter{{}, {Entity: "a"}, {Entity: "b\xff", Resource: "r"}, {Resource: "r"}, {Resource: limiter.DefaultResource}, {Entity: "none"}, {Entities: true}, {Entities: true, Resource: "r"}, {General: true}, {General: true, Resource: "r"}, {General: true, Entity: "a"}} {
 		var want []string
 		for i, ref := range refs {
 			if f.Selects(ref) {

@@ -50,8 +50,11 @@ func (c *Catalog) ListLimits(ctx context.Context, namespace string, f limiter.Li
 		if f.Entities {
 			return ofEntities
 		}
-		all := append([]stage{{ref: limiter.SystemLimitsRef()}}, partitions(c.table.name, ns, schema.ResourceLimits)...)
-		return append(all, ofEntities...)
+		general := append([]stage{{ref: limiter.SystemLimitsRef()}}, partitions(c.table.name, ns, schema.ResourceLimits)...)
+		if f.General {
+			return general
+		}
+		return append(general, ofEntities...)
 	}, func(s limiter.Stored) bool { return f.Selects(s.Ref) && s.Record.Stored() })
 }
 
