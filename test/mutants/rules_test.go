@@ -58,6 +58,10 @@ func laneRules() []mutant {
 			without: "return true, false",
 		},
 		{
+			name: "a request that waits for a lease is denied by a fresh state", file: "lease_serve.go", found: "TestNoDenialByAnOldStateWhereALeaseIsDue",
+			without: "if false {",
+		},
+		{
 			name: "an outage is a second without a reply", file: "health.go", found: "TestSilenceIsASecondWithoutAReply",
 			without: "return !h.since.IsZero() && now.Sub(h.since) >= silence/2",
 		},

@@ -373,3 +373,28 @@ func TestAnItemIsCreatedAtTheCorrectedTime(t *testing.T) {
 		t.Errorf("the item is created as of %v ago, want at most %v", off, most)
 	}
 }
+
+// A request that waits for a grant is denied by a state that is fresh, and by no older one: other replicas may have
+// given tokens back since.
+func TestNoDenialByAnOldStateWhereALeaseIsDue(t *testing.T) {
+	for name, tt := range map[string]struct {
+		age    time.Duration
+		denied bool
+	}{"fresh": {Freshness, true}, "old": {Freshness + time.Millisecond, false}, "very old": {300 * time.Millisecond, false}} {
+		t.Run(name, func(t *testing.T) {
+			_, l, ask, now := fresh(t)
+			seen := bench(t, 500, 1000).view
+			l.view.known, l.view.state, l.view.quick, l.view.head, l.view.sent = true, seen.state, seen.quick, seen.head, *now
+			*now = now.Add(tt.age)
+			large := ask()
+			for range 3 {
+				ask()
+			}
+			large.Spends[0].Need, large.Spends[0].Take = 900*limiter.Milli, 900*limiter.Milli
+			waits, done := l.lessee.decide(large, *now)
+			if done != tt.denied || waits == tt.denied || large.Admitted {
+				t.Errorf("waits %t, done %t, admitted %t; want a denial: %t", waits, done, large.Admitted, tt.denied)
+			}
+		})
+	}
+}

@@ -80,6 +80,9 @@ func (l *lessee) decide(r *Request, now time.Time) (waits, done bool) {
 		l.served(r)
 		return false, true
 	case lease.Denied:
+		if !h.holder.State().Serves() && !l.view.fresh(r.asked, now) { // rule: a request that waits for a lease is denied by a fresh state
+			return !l.rests(now), false
+		}
 		if l.sole() && l.keep(r, draws, true) {
 			return false, false
 		}
