@@ -114,7 +114,8 @@ func stoodStill(ctx context.Context, began, ended time.Time) bool {
 // breaker keeps calls from a DynamoDB that does not answer. It is closed, with any
 // number of calls at a time; open, with one try now and then; or recovering, with few at a
 // time. Many failures in a row open it. Throttles count where there is nothing else for
-// throttlePatience, and calls without an answer where there is none for Silence. The first
+// throttlePatience, and calls without an answer where there is none for Silence. Where all writes are throttled for
+// so long and reads are answered, it is open for writes alone. The first
 // answer ends the outage: one call at a time is made then, one more for each that is answered
 // and fewer for each that is not. It closes when many calls at a time were answered, or all for a
 // while. The zero breaker is closed. It is safe for concurrent use.
@@ -137,6 +138,9 @@ type breaker struct {
 	closed   time.Time     // when the last outage was over
 	cause    error         // of the outage
 	busy     bool          // the cause is a throttle
+	refused  int           // writes that were throttled, since one was answered
+	refusing time.Time     // when the first of them began
+	readable bool          // reads were answered meanwhile
 	outages  int64         // since the start
 }
 
@@ -144,16 +148,22 @@ type breaker struct {
 type permit struct {
 	epoch int
 	at    time.Time // when the call began
+	reads bool
 }
 
-// allow asks for leave for a call. Without it the error wraps limiter.ErrUnavailable
+// noEpoch is that of calls which say nothing of the state.
+const noEpoch = -1
+
+// allow asks for leave for a call, which reads or writes. Without it the error wraps limiter.ErrUnavailable
 // and says why: [ErrOutage] or [ErrPaced].
-func (b *breaker) allow(now time.Time) (permit, error) {
+func (b *breaker) allow(now time.Time, reads bool) (permit, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	switch {
 	case !b.open:
-		return permit{b.epoch, now}, nil
+		return permit{b.epoch, now, reads}, nil
+	case reads && !b.answers && b.readable: // rule: an outage of writes leaves the reads, and no read ends it
+		return permit{noEpoch, now, reads}, nil
 	case b.refuses(now):
 		return permit{}, &outageError{b.failing, b.cause}
 	case !b.answers: // a try that never ends keeps no other from being made
@@ -163,7 +173,7 @@ func (b *breaker) allow(now time.Time) (permit, error) {
 	}
 	b.running++
 	b.tried = now
-	return permit{b.epoch, now}, nil
+	return permit{b.epoch, now, reads}, nil
 }
 
 // refuses reports whether a call would be refused because of an outage.
@@ -197,16 +207,21 @@ func (b *breaker) done(now time.Time, p permit, v verdict, err error, r uint16) 
 			b.until = now // the try had no result
 		}
 	case busy, late, down, rejected:
-		b.failed(now, p.at, v, err, r)
+		b.failed(now, p, v, err, r)
 	case answered:
-		b.answered(now)
+		b.answered(now, p.reads)
 	}
 	return b.open != wasOpen
 }
 
 // answered counts an answer: the first ends an outage, and enough of them the recovery.
-func (b *breaker) answered(now time.Time) {
+func (b *breaker) answered(now time.Time, reads bool) {
 	b.failures, b.certain = 0, 0 // rule: failures in a row are an outage
+	if reads {
+		b.readable = b.refused > 0
+	} else {
+		b.refused, b.readable = 0, false
+	}
 	b.limit++
 	if !b.open {
 		return
@@ -221,11 +236,17 @@ func (b *breaker) answered(now time.Time) {
 	}
 }
 
-// failed counts the failure of a call that began at a time: too many of them are an outage.
-func (b *breaker) failed(now, began time.Time, v verdict, err error, r uint16) {
+// failed counts the failure of a call: too many of them are an outage.
+func (b *breaker) failed(now time.Time, p permit, v verdict, err error, r uint16) {
 	b.limit, b.mending = max(b.limit-failureCost, 1), time.Time{}
+	if v == busy && !p.reads {
+		if b.refused == 0 {
+			b.refusing = p.at
+		}
+		b.refused++
+	}
 	if b.failures == 0 {
-		b.row = began
+		b.row = p.at
 		if !b.open {
 			b.failing = now
 		}
@@ -242,8 +263,8 @@ func (b *breaker) failed(now, began time.Time, v verdict, err error, r uint16) {
 // proven reports whether the failures in a row prove an outage, of which v is the last.
 func (b *breaker) proven(now time.Time, v verdict) bool {
 	switch lasts := now.Sub(b.row); v {
-	case busy:
-		return b.failures >= outageFailures && lasts >= throttlePatience
+	case busy: // rule: a table that answers reads alone is no store of balances
+		return b.failures >= outageFailures && lasts >= throttlePatience || b.refused >= outageFailures && now.Sub(b.refusing) >= throttlePatience
 	case late:
 		return b.failures >= outageFailures && lasts >= Silence // rule: answers that are late are an outage after a second
 	case unjudged, answered, down, rejected:
@@ -253,9 +274,14 @@ func (b *breaker) proven(now time.Time, v verdict) bool {
 
 // begin begins an outage, or the wait until the next try in one.
 func (b *breaker) begin(now time.Time, v verdict, err error, r uint16) {
-	if b.open {
+	readable := b.readable && v == busy
+	switch {
+	case b.open:
 		b.relapses++
-	} else {
+	case readable: // rule: an outage of writes is since the first of them
+		b.failing = b.refusing
+		fallthrough
+	default:
 		b.outages++
 	}
 	b.enter(true)
@@ -267,6 +293,7 @@ func (b *breaker) begin(now time.Time, v verdict, err error, r uint16) {
 		longest = maxOutage
 	case unjudged, answered, late, down:
 	}
+	b.readable = readable
 	wait := min(firstOutage<<min(b.relapses, 16), longest)
 	b.wait = wait/2 + wait/2*time.Duration(r)>>16
 	b.until = now.Add(b.wait)
@@ -294,4 +321,5 @@ func (b *breaker) enter(open bool) {
 	b.epoch++
 	b.open, b.answers = open, false
 	b.failures, b.certain, b.limit, b.running, b.cause, b.mending = 0, 0, 1, 0, nil, time.Time{}
+	b.refused, b.readable = 0, false
 }

@@ -102,10 +102,19 @@ func (g *circuit) Silent(since time.Time, cause error) {
 	g.herald.announce(g.State)
 }
 
+// reads reports whether a call changes nothing, by its input.
+func reads(in any) bool {
+	switch in.(type) {
+	case *schema.ItemWrite, []*schema.ItemWrite, *dynamodb.BatchWriteItemInput:
+		return false
+	}
+	return true
+}
+
 // guarded makes a call if the breaker allows it, and checks its reply. in is the input of the call, or its writes.
 func guarded[I, O any](ctx context.Context, g *Guard, in I, call func() (O, error)) (out O, err error) {
 	start, of := g.cfg.Now(), g.breaker(in)
-	p, err := of.allow(start)
+	p, err := of.allow(start, reads(in))
 	if err != nil {
 		return out, err
 	}

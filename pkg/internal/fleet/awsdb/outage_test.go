@@ -39,7 +39,7 @@ func (s *breakerScript) allow(n int) []permit {
 	permits := make([]permit, n)
 	for i := range permits {
 		var err error
-		if permits[i], err = s.breaker.allow(s.now); err != nil {
+		if permits[i], err = s.breaker.allow(s.now, false); err != nil {
 			s.Fatalf("call %d of %d is refused: %v", i+1, n, err)
 		}
 	}
@@ -49,7 +49,7 @@ func (s *breakerScript) allow(n int) []permit {
 // refuse demands that a call is refused.
 func (s *breakerScript) refuse() {
 	s.Helper()
-	if _, err := s.breaker.allow(s.now); !errors.Is(err, limiter.ErrUnavailable) {
+	if _, err := s.breaker.allow(s.now, false); !errors.Is(err, limiter.ErrUnavailable) {
 		s.Fatalf("a call got %v, want ErrUnavailable", err)
 	}
 }
@@ -81,7 +81,7 @@ func TestBreakerOpensAndCloses(t *testing.T) {
 	s.end(down, s.allow(1)...)
 	s.refuse()
 	s.expect(1, true)
-	if _, err := s.breaker.allow(s.now); !strings.Contains(err.Error(), errCause.Error()) {
+	if _, err := s.breaker.allow(s.now, false); !strings.Contains(err.Error(), errCause.Error()) {
 		t.Errorf("%q does not name the cause", err)
 	}
 	s.now = s.now.Add(firstOutage * 9 / 10)
@@ -136,7 +136,7 @@ func TestTheFirstAnswerEndsTheOutage(t *testing.T) {
 	s.end(answered, s.allow(1)...)
 	s.expect(1, false)
 	s.allow(2)
-	_, err := s.breaker.allow(s.now)
+	_, err := s.breaker.allow(s.now, false)
 	if !errors.Is(err, ErrPaced) || errors.Is(err, ErrOutage) || !errors.Is(err, limiter.ErrUnavailable) || !Retryable(err) || !Passes(err) {
 		t.Errorf("a call beyond those at a time got %v", err)
 	}
@@ -216,7 +216,7 @@ func (s *breakerScript) bear(rounds, callers, percent int, seed uint64) (refused
 		s.now = s.now.Add(10 * time.Millisecond)
 		var permits []permit
 		for range callers {
-			if p, err := s.breaker.allow(s.now); err == nil {
+			if p, err := s.breaker.allow(s.now, false); err == nil {
 				permits = append(permits, p)
 			}
 		}
@@ -518,4 +518,53 @@ func TestAnOutageOfAPart(t *testing.T) {
 			t.Errorf("a call while no part answers: %v", err)
 		}
 	})
+}
+
+// Writes that are all throttled are an outage of writes, also where reads are answered: of a server whose memory is full, or
+// of a table that has no capacity for writes. Reads are made meanwhile, and end nothing.
+func TestThrottledWritesAreAnOutageBesideReads(t *testing.T) {
+	s := newBreakerScript(t)
+	read := func(v verdict) {
+		t.Helper()
+		p, err := s.breaker.allow(s.now, true)
+		if err != nil {
+			t.Fatalf("a read is refused: %v", err)
+		}
+		s.end(v, p)
+	}
+	throttle := func(n int) {
+		for range n {
+			s.end(busy, s.allow(1)...)
+			read(answered)
+			s.now = s.now.Add(throttlePatience / (outageFailures - 2))
+		}
+	}
+	throttle(outageFailures - 1)
+	s.end(answered, s.allow(1)...) // a write that is answered
+	began := s.now
+	throttle(outageFailures - 1)
+	s.expect(0, false)
+	s.end(busy, s.allow(1)...)
+	s.expect(1, true)
+	if got := s.breaker.look(); got.Condition != Throttled || !got.Since.Equal(began) {
+		t.Errorf("got %+v, want throttled since the first write", got)
+	}
+	for range 3 {
+		s.refuse()
+		read(answered)
+		read(down) // the next write finds it out
+		s.refuse()
+		s.expect(1, true)
+		s.now = s.now.Add(maxBusy)
+		s.end(busy, s.allow(1)...) // no read has taken its turn
+	}
+	s.now = s.now.Add(maxBusy)
+	s.end(answered, s.allow(1)...)
+	s.expect(1, false)
+
+	s = newBreakerScript(t)
+	s.end(down, s.allow(outageFailures)...) // an outage of all calls
+	if _, err := s.breaker.allow(s.now, true); !errors.Is(err, ErrOutage) {
+		t.Errorf("a read in an outage of all calls got %v", err)
+	}
 }

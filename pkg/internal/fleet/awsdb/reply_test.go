@@ -141,7 +141,7 @@ func TestRepliesThatProveNothing(t *testing.T) {
 					}
 					wantKinds(t, op, err, test.want)
 				}
-				_, err := g.breakers[0].allow(time.Now())
+				_, err := g.breakers[0].allow(time.Now(), false)
 				if opened := err != nil; opened == (test.bare && bare[op]) {
 					t.Errorf("%s: the breaker is open: %t", op, opened)
 				}
