@@ -267,6 +267,8 @@ func TestValkeyGuide(t *testing.T) {
 	}
 	create()
 	r := start(t, "--config", "ratelimit.yaml")
+	server.Must("CONFIG", "SET", "maxmemory", "1")
+	check(command.ExitFailure, "the memory of the server is full")
 	say("CONFIG SET maxmemory")
 	say("CONFIG SET appendonly")
 	say("CONFIG SET appendfsync")

@@ -253,7 +253,24 @@ func Check(ctx context.Context, cfg Config) (servers []*Server, table error, err
 	if err := cfg.check(); err != nil {
 		return nil, nil, err
 	}
-	return items.Look(ctx, cfg.items())
+	if servers, table, err = items.Look(ctx, cfg.items()); table == nil && err == nil {
+		table = full(servers)
+	}
+	return servers, table, err
+}
+
+// full reports a server without memory for writes.
+func full(servers []*Server) error {
+	for _, s := range servers {
+		if s.MaxMemory > 0 && s.Memory >= s.MaxMemory {
+			at := ""
+			if s.Address != "" {
+				at = " (the primary at " + s.Address + ")"
+			}
+			return fmt.Errorf("%w: the memory of the server is full, %d bytes of maxmemory %d: it refuses writes; raise maxmemory%s", limiter.ErrUnavailable, s.Memory, s.MaxMemory, at)
+		}
+	}
+	return nil
 }
 
 // Create makes a table, unless it is there, and reports whether it did.
