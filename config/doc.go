@@ -22,7 +22,7 @@
 //	tree, calllimit, domain                      domains, also in the forms of other programs
 //	config, domains                              the configuration
 //	file, levels, prices                         the root table, limits of levels, prices
-//	warn, warn_level, warn_unreached, room       warnings
+//	warn, warn_level, warn_template, warn_unreached, room   warnings
 //	echo, load                                   loading, without mistakes that follow from others
 //	gone, watch                                  following, and domains that are missing
 package config

@@ -21,6 +21,7 @@ import (
 // - parents without limits.
 // - limits, sets and prices that nothing reaches.
 // - long periods that look like budgets.
+// - templates and patterns in the form of other programs.
 // - headers that are never sent.
 // - leases and a directory that are not used.
 func (f *file) warnings(r *yamlcfg.Report, specs []descriptor.DomainSpec) {
@@ -33,6 +34,7 @@ func (f *file) warnings(r *yamlcfg.Report, specs []descriptor.DomainSpec) {
 	w.uncounted()
 	w.parents()
 	w.unreached(specs)
+	w.forms(specs)
 	w.firstPeriod()
 	for _, l := range append(f.limits.all(), f.plans...) {
 		w.budgets(l.Path, l.Value.limits)
