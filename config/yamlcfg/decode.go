@@ -6,6 +6,7 @@ import (
 	"io"
 	"regexp"
 	"strconv"
+	"strings"
 
 	"gopkg.in/yaml.v3"
 )
@@ -53,6 +54,8 @@ var (
 	// The errors of the parser, unlike those of the scanner, name the line before the malformed
 	// mapping or list.
 	yamlParser = regexp.MustCompile(`^did not find expected (?:key|node content|<document start>|'-' indicator|',' or)`)
+	// bareTemplate is text with a placeholder, such as user/{user}, which ends early between braces.
+	bareTemplate = regexp.MustCompile(`[\w/.-]\{\w+\}`)
 	// The one error that repeats text of the file, which may be a secret.
 	yamlAnchor = regexp.MustCompile(`(?s)^unknown anchor '(.*)' referenced$`)
 )
@@ -80,8 +83,30 @@ func (d *Decoder) document(dec *yaml.Decoder, data []byte) (doc *yaml.Node, ok b
 		at.Line = 1 + bytes.Count(before, []byte("\n"))
 		text = "an alias (*) needs an anchor (&) of the same name before it; text that begins with * needs quotes"
 	}
-	d.Fail(at, "not valid YAML%s: %s", where, text)
+	d.Fail(at, "not valid YAML%s: %s%s", where, text, remedy(text, lineOf(data, at.Line)))
 	return nil, false
+}
+
+// lineOf returns a line of a file, counted from 1.
+func lineOf(data []byte, n int) []byte {
+	for i := 1; i < n; i++ {
+		_, data, _ = bytes.Cut(data, []byte("\n"))
+	}
+	line, _, _ := bytes.Cut(data, []byte("\n"))
+	return line
+}
+
+// remedy tells how to write what the scanner of YAML refuses in a line; "" = not known.
+func remedy(text string, line []byte) string {
+	switch {
+	case strings.HasPrefix(text, "found character that cannot start any token") && bytes.HasPrefix(bytes.TrimLeft(line, " "), []byte("\t")):
+		return ": the line begins with a tab, and YAML indents by spaces"
+	case strings.HasPrefix(text, "did not find expected alphabetic or numeric character"):
+		return ": text that begins with * or & needs quotes, as in \"*\""
+	case strings.HasPrefix(text, "did not find expected ',' or") && bareTemplate.Match(line):
+		return ": text with braces needs quotes here, as in \"user/{user}\""
+	}
+	return ""
 }
 
 // Field is a known key of a mapping, and the reader of its value.

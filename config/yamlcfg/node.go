@@ -186,6 +186,12 @@ func (n Node) Describe() string {
 	}
 }
 
+// isPlaceholder reports whether a mapping is {key}, the text of a placeholder without its quotes.
+func (n Node) isPlaceholder() bool {
+	y := n.yaml
+	return n.IsMapping() && y.Style&yaml.FlowStyle != 0 && len(y.Content) == 2 && y.Content[0].Kind == yaml.ScalarNode && y.Content[1].Tag == "!!null" && y.Content[1].Value == ""
+}
+
 // value returns the value at a path, and remembers its place.
 func (d *Decoder) value(node *yaml.Node, path string) Node {
 	n := d.spend(node, path)

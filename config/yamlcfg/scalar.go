@@ -19,8 +19,12 @@ func Text(out *string) Schema {
 			return
 		}
 		hint := ""
-		if n.IsScalar() && !n.hidden[n.yaml] {
+		switch {
+		case n.hidden[n.yaml]:
+		case n.IsScalar():
 			hint = ": write " + strconv.Quote(n.Raw())
+		case n.isPlaceholder():
+			hint = ": write " + strconv.Quote("{"+n.yaml.Content[0].Value+"}")
 		}
 		n.Failf("must be text, not %s%s", n.Describe(), hint)
 	}}
