@@ -2,6 +2,7 @@ package config
 
 import (
 	"slices"
+	"strings"
 
 	"github.com/ratelimit/ratelimit/config/yamlcfg"
 	"github.com/ratelimit/ratelimit/pkg/limiter"
@@ -31,6 +32,15 @@ type namedLimit struct {
 func (s limitsSchema) Decode(n yamlcfg.Node) {
 	var entries []yamlcfg.Entry[namedLimit]
 	before := n.Failures()
+	if _, err := ParseRate(n.Raw()); n.IsScalar() && err == nil {
+		hint := ""
+		if strings.HasPrefix(n.Path(), "limits.entities.") {
+			hint = "; limits of an entity stand by resource, and _default_ is every other one"
+		}
+		n.Failf("must be a mapping of limits, such as {rpm: %s}, not a rate%s", n.Raw(), hint)
+		*s.out = &limiter.Limits{}
+		return
+	}
 	s.dict(&entries).Decode(n)
 	if n.Failures() == before {
 		n.Entries("a limit", checkMoney)

@@ -126,7 +126,29 @@ func (o Object) unknown(p pair, in Node) {
 		p.key.Failf("has an unknown key (known here: %s)", all)
 		return
 	}
-	p.key.Failf("unknown key %q%s (known here: %s)", p.name, DidYouMean(p.name, known), all)
+	hint := DidYouMean(p.name, known)
+	if under := o.under(p.name); under != "" {
+		hint = "; " + under + " has such a key"
+	}
+	p.key.Failf("unknown key %q%s (known here: %s)", p.name, hint, all)
+}
+
+// under returns the one known key whose mapping, or list of mappings, has a key of a name; "" = none, or several.
+func (o Object) under(name string) (found string) {
+	for _, k := range o.Keys {
+		s, of := k.Schema.Shape(), k.Name
+		if s.Items != nil {
+			s, of = s.Items, "an item of "+k.Name
+		}
+		if !slices.ContainsFunc(append([]*Shape{s}, s.AnyOf...), func(s *Shape) bool { return s.Properties[name] != nil }) {
+			continue
+		}
+		if found != "" {
+			return ""
+		}
+		found = of
+	}
+	return found
 }
 
 // DidYouMean returns a hint when one of the names is close to the given one.

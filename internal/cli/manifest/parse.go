@@ -122,8 +122,12 @@ func (p *parser) sections(n yamlcfg.Node) {
 func (p *parser) limits(n yamlcfg.Node, ref limiter.Ref) {
 	var limits *limiter.Limits
 	var budgets *limiter.Budgets
+	before := n.Failures()
 	config.ReadLimits(n, &limits, &budgets)
-	if limits.Len() == 0 {
+	switch {
+	case n.Failures() > before:
+		return
+	case limits.Len() == 0:
 		n.Failf("has no limit: give one, such as rpm: 600/minute, or leave it out")
 		return
 	}

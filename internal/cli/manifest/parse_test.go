@@ -17,6 +17,7 @@ func TestMistakes(t *testing.T) {
 		"key of entity": {"limits:\n  entities:\n    a: {parnet: b}", `m.yaml:3: limits.entities.a.parnet: unknown key "parnet"; did you mean "parent"? (known here: name, parent, plan, cascade, metadata, limits)`},
 		"rate":          {"limits: {system: {rpm: 5}}", `m.yaml:1: limits.system.rpm: must be a rate, such as 100/minute, 5/30s or 1000/day, or unlimited: a rate needs a period: write 5/minute`},
 		"budget":        {"limits: {system: {rpm: {rate: 5/day, budget: {week: 5}}}}", `m.yaml:1: limits.system.rpm.budget.week: unknown key "week" (known here: hour, day, month, deny)`},
+		"no resource":   {"limits: {entities: {k: {limits: {rpm: 5/minute}}}}", `m.yaml:1: limits.entities.k.limits.rpm: must be a mapping of limits, such as {rpm: 5/minute}, not a rate; limits of an entity stand by resource, and _default_ is every other one`},
 		"no limit":      {"limits: {system: {}}", `m.yaml:1: limits.system: has no limit: give one, such as rpm: 600/minute, or leave it out`},
 		"twice":         {"items:\n- {id: a}\n---\n- {id: a}", `m.yaml:4: [0]: entity a stands at m.yaml:2 already: remove one`},
 		"cascade":       {"- {id: a, cascade: true}", `m.yaml:1: [0]: cascade is true, and there is no parent that could consume: give parent too`},
