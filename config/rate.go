@@ -3,6 +3,7 @@ package config
 import (
 	"errors"
 	"fmt"
+	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -37,6 +38,11 @@ func parseRate(s string) (limiter.Limit, error) {
 	if count, longest, ok := strings.Cut(s+" ", " in flight "); ok {
 		return parseInFlight(count, "in flight "+strings.TrimSpace(longest))
 	}
+	if tidy := aroundSlash.ReplaceAllString(s, "/"); tidy != s {
+		if l, err := parseRate(tidy); err == nil {
+			return l, fmt.Errorf("a rate has no space beside its slash: write %s", tidy)
+		}
+	}
 	count, unit, ok := strings.Cut(s, "/")
 	if !ok {
 		if _, number := yamlcfg.ParseInteger(s); number {
@@ -51,11 +57,31 @@ func parseRate(s string) (limiter.Limit, error) {
 	if err != nil {
 		return limiter.Limit{}, err
 	}
+	if tokens, ok := thousands(count); ok {
+		return limiter.Limit{}, fmt.Errorf("a number of tokens has no letter behind it: write %s/%s", money.Amount("", tokens), unit)
+	}
 	tokens, ok := yamlcfg.ParseTokens(count)
 	if !ok || tokens < 0 || tokens > limiter.MaxTokens {
 		return limiter.Limit{}, fmt.Errorf("a rate must begin with a whole number of tokens, 0 to %s, or dollars, such as 5 USD/hour, not %q%s", mostTokens(), count, yamlcfg.Grouping(count))
 	}
 	return limiter.Custom("", tokens, tokens, period), nil
+}
+
+// aroundSlash is the slash of a rate with spaces beside it.
+var aroundSlash = regexp.MustCompile(` */ *`)
+
+// thousands reads a number with a letter for a thousand or a million behind it, which no number of a file has.
+func thousands(s string) (int64, bool) {
+	number, letter := strings.TrimRight(s, "kKM"), int64(1000)
+	switch s[len(number):] {
+	case "k", "K":
+	case "M":
+		letter *= letter
+	default:
+		return 0, false
+	}
+	n, ok := yamlcfg.ParseInteger(number)
+	return n * letter, ok && n >= 1 && n <= limiter.MaxTokens/letter
 }
 
 // besideRate refuses a rate that has a part which stands beside it, as the text of a command has.

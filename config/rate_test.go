@@ -1,6 +1,7 @@
 package config
 
 import (
+	"strings"
 	"testing"
 	"time"
 )
@@ -43,6 +44,19 @@ func TestParseRate(t *testing.T) {
 	} {
 		if got, err := ParseRate(text); err == nil {
 			t.Errorf("ParseRate(%q) = %v; want an error", text, got)
+		}
+	}
+	for text, want := range map[string]string{
+		"100 / minute":        "write 100/minute",
+		"5 USD/ hour":         "write 5 USD/hour",
+		"100 /month calendar": "write 100/month calendar",
+		"10k/min":             "write 10_000/min",
+		"2M/day":              "write 2_000_000/day",
+		"9999999999M/day":     "a rate must begin with a whole number of tokens",
+		"0k/day":              "a rate must begin with a whole number of tokens",
+	} {
+		if got, err := ParseRate(text); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("ParseRate(%q) = %v, %v; want %q", text, got, err, want)
 		}
 	}
 	const foreign = `"5 EUR" is no amount of money: it is in US dollars and written like 5 USD`
