@@ -390,6 +390,15 @@ func TestAServerThatEvicts(t *testing.T) {
 	}
 }
 
+// The status of a service that counts no usage says so.
+func TestStatusWithoutUsage(t *testing.T) {
+	file := programtest.WriteFile(t, "c.yaml", onServer(valkeytest.Start(t).Address, ", usage: false", "2/hour"))
+	start(t, "--config", file)
+	if _, out, errs := output(t, "status", "--config", file); !strings.Contains(out, "not needed: the store keeps no usage") {
+		t.Errorf("%s%s", out, errs)
+	}
+}
+
 // The server that REDIS_URL names is shared by replicas that start as envoyproxy/ratelimit does, and no line says that
 // they share nothing.
 func TestReplicasOfRedisURL(t *testing.T) {

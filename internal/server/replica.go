@@ -28,6 +28,7 @@ func (s *Service) newFleet() *fleet.Fleet {
 	cfg.Usage, cfg.Budgets = s.Store.Capabilities().UsageSnapshots, func() bool { return s.budgets.Load().Len() > 0 }
 	cfg.Aggregators, _ = s.Store.(fleet.Aggregators) // a store in the process has none
 	cfg.Counts = s.cfg.Store.Type == config.StoreValkey
+	cfg.Usage = cfg.Usage && (!cfg.Counts || s.cfg.Store.Valkey.Usage)
 	if table, ok := s.Store.(tableStore); ok {
 		cfg.Leases = func() int64 { return table.Stats().Leases }
 	}
