@@ -41,6 +41,9 @@ func TestTheStatusHasTheAggregator(t *testing.T) {
 		}
 	}
 	says(0, "none seen in the last 3 days: usage is not counted\n")
+	if _, _, stderr := output(t, "list", "usage", "--server", service.adminURL(t)); !strings.Contains(stderr, "note: aggregator: none seen in the last 3 days: usage is not counted\n") {
+		t.Errorf("an empty list of usage has no note: %q", stderr)
+	}
 	a := aggregate(t, file)
 	says(0, "up to date ")
 	a.end(t)

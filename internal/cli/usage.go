@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"maps"
 	"slices"
 	"strconv"
@@ -100,6 +101,23 @@ func percentOf(used api.Tokens, budget int64) string {
 	return strconv.FormatInt(int64(used)/10/budget, 10) // used is in thousandths
 }
 
+// noteUncounted notes that nothing was found because no aggregator counts, or one is late.
+func (o *operator) noteUncounted(ctx context.Context) {
+	c, err := o.connect(ctx)
+	if err != nil { // the command has its answer already
+		return
+	}
+	s, err := c.Status(ctx)
+	if err != nil || s.Aggregator == nil {
+		return
+	}
+	switch s.Aggregator.State {
+	case api.AggregatorUnseen, api.AggregatorBehind, api.AggregatorFailing, api.AggregatorSilent:
+		_, _ = fmt.Fprintln(o.notes(), "note: aggregator:", s.Aggregator.Text) // the same
+	case api.AggregatorNotNeeded, api.AggregatorUnknown, api.AggregatorCurrent:
+	}
+}
+
 func listUsage(o *operator) *cobra.Command {
 	var f usageFlags
 	var size int
@@ -134,6 +152,7 @@ it comes and reports progress; an export that was cut off goes on with --after.`
 			}
 			if len(list.Items) == 0 {
 				o.noteNowhere(cmd.Context(), n, of.Entity, of.Resource)
+				o.noteUncounted(cmd.Context())
 			}
 			rows := usageRows(list.Items, usageBar)
 			return command.WriteOne(cmd.OutOrStdout(), o.output, usageColumns(rows), rows, list)
