@@ -39,7 +39,27 @@ func (n *namespaces) watch(ctx context.Context, ticks <-chan time.Time) {
 		if err != nil && ctx.Err() == nil && !failing && !errors.Is(err, awsdb.ErrOutage) { // of which there is a line of its own
 			n.log.LogAttrs(ctx, slog.LevelWarn, "changes of limits and entities could not be read", slog.String("table", n.table.name), slog.Any("error", err))
 		}
+		if failing && err == nil {
+			n.checkIDs(ctx)
+		}
 		failing = err != nil
+	}
+}
+
+// checkIDs logs that the table was made anew while it could not be read: its namespaces have other IDs than those in use
+// here. A store whose server has histories is told by them, see Forget.
+func (n *namespaces) checkIDs(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(ctx, pollInterval)
+	defer cancel()
+	for _, sp := range n.inUse() {
+		if sp.base > 0 {
+			continue
+		}
+		if ns, err := n.table.lookup(ctx, sp.name); err == nil && ns.ID != sp.id {
+			n.log.LogAttrs(ctx, slog.LevelError, "the table was made anew while this process ran, which shares no limit with replicas that start later: restart it",
+				slog.String("table", n.table.name), slog.String("namespace", sp.name))
+			return
+		}
 	}
 }
 

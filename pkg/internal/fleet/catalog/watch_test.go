@@ -2,6 +2,7 @@ package catalog
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"log/slog"
 	"strings"
@@ -206,6 +207,39 @@ func TestWatcher(t *testing.T) {
 	}
 	if !strings.Contains(log.String(), "broken BatchGetItem") || !strings.Contains(log.String(), a.table.name) {
 		t.Errorf("logged %q", log.String())
+	}
+}
+
+// A table that was made anew while it could not be read has other IDs, and the log says so.
+func TestATableMadeAnew(t *testing.T) {
+	for _, anew := range []bool{false, true} {
+		db := dynamofake.New()
+		a := newTestCatalog(t, db)
+		ticks := make(chan time.Time)
+		var log bytes.Buffer
+		b := New(Config{Items: awsdb.ItemsOf(db, a.table.name), Table: a.table.name, Ticks: ticks, Logger: slog.New(slog.NewTextHandler(&log, nil))})
+		read(t, b)
+		db.SetPlan(func(dynamofake.Call) dynamofake.Fault {
+			return dynamofake.Fault{Kind: dynamofake.Fail, Err: errors.New("no table")}
+		})
+		ticks <- time.Time{}
+		ticks <- time.Time{} // the first poll has ended
+		db.SetPlan(nil)
+		if anew {
+			if err := a.table.delete(t.Context(), []schema.Key{schema.NamespaceKey(ns)}); err != nil {
+				t.Fatal(err)
+			}
+			read(t, openTestCatalog(t, db, a.table.name))
+		}
+		for range 3 {
+			ticks <- time.Time{}
+		}
+		if err := b.Close(t.Context()); err != nil {
+			t.Error(err)
+		}
+		if got := strings.Count(log.String(), "the table was made anew while this process ran"); (got == 1) != anew {
+			t.Errorf("anew: %t, and %d lines\n%s", anew, got, log.String())
+		}
 	}
 }
 
