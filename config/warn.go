@@ -34,7 +34,7 @@ func (f *file) warnings(r *yamlcfg.Report, specs []descriptor.DomainSpec) {
 	w.uncounted()
 	w.parents()
 	w.unreached(specs)
-	w.forms(specs)
+	forms{r, make(map[string]bool)}.warn(w.takes, specs)
 	w.firstPeriod()
 	for _, l := range append(f.limits.all(), f.plans...) {
 		w.budgets(l.Path, l.Value.limits)

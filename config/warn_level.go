@@ -22,7 +22,6 @@ type warner struct {
 	resolves map[string]bool  // names of the limits at any level of the file
 	shared   map[string]bool  // names of the limits of resources and of the system
 	least    map[string]int64 // capacities of the smallest limits by their names
-	warned   map[string]bool  // paths of [warner.once]
 }
 
 // taking is a take with its rule and domain, and the path of its amounts.
@@ -35,7 +34,7 @@ type taking struct {
 }
 
 func newWarner(r *yamlcfg.Report, f *file, specs []descriptor.DomainSpec) *warner {
-	w := &warner{Report: r, file: f, consumed: map[string]bool{}, resolves: map[string]bool{}, shared: map[string]bool{}, least: map[string]int64{}, warned: map[string]bool{}}
+	w := &warner{Report: r, file: f, consumed: map[string]bool{}, resolves: map[string]bool{}, shared: map[string]bool{}, least: map[string]int64{}}
 	for i := range specs {
 		for j := range specs[i].Rules {
 			rule := &specs[i].Rules[j]

@@ -6,6 +6,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/ratelimit/ratelimit/config/yamlcfg"
 	"github.com/ratelimit/ratelimit/pkg/descriptor"
 )
 
@@ -14,8 +15,15 @@ var otherForms = regexp.MustCompile(`\{\{\s*([^{}]+?)\s*\}\}|\$\{([^{}]+)\}`)
 
 // forms warns of templates and patterns in the form of other programs. They are legal text, so that all requests share one
 // bucket, or none matches.
-func (w *warner) forms(specs []descriptor.DomainSpec) {
-	for _, t := range w.takes {
+type forms struct {
+	*yamlcfg.Report
+
+	warned map[string]bool // paths: a rule with prices is one for each of them
+}
+
+// warn warns of the templates of takes and of the patterns of rules.
+func (w forms) warn(takes []taking, specs []descriptor.DomainSpec) {
+	for _, t := range takes {
 		w.form(t, t.Path+".entity", t.Entity)
 		w.form(t, t.Path+".resource", t.Resource)
 		for i, parent := range t.Parents {
@@ -38,7 +46,7 @@ func (w *warner) forms(specs []descriptor.DomainSpec) {
 }
 
 // form warns of a template with a key of its rule in the form of another program.
-func (w *warner) form(t taking, path, template string) {
+func (w forms) form(t taking, path, template string) {
 	for _, m := range otherForms.FindAllStringSubmatch(template, -1) {
 		key := m[1] + m[2]
 		if !slices.ContainsFunc(t.rule.Match, func(of descriptor.MatchSpec) bool { return of.Key == key }) {
@@ -52,8 +60,8 @@ func (w *warner) form(t taking, path, template string) {
 	}
 }
 
-// once warns of a place once. A rule with prices is one for each of them.
-func (w *warner) once(path, format string, args ...any) {
+// once warns of a place once.
+func (w forms) once(path, format string, args ...any) {
 	if !w.warned[path] {
 		w.warned[path] = true
 		w.Warn(w.Find(path), format, args...)

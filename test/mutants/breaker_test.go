@@ -19,6 +19,18 @@ func breakerRules() []mutant {
 			without: "if !b.open && (b.failures == 0) {",
 		},
 		{
+			name: "an outage of writes leaves the reads, and no read ends it", file: "breaker.go", found: "TestThrottledWritesAreAnOutageBesideReads",
+			without: "case false:",
+		},
+		{
+			name: "writes that are all refused are an outage beside reads", file: "breaker.go", found: "TestThrottledWritesAreAnOutageBesideReads",
+			without: "writes := false",
+		},
+		{
+			name: "an outage of writes is since the first of them", file: "breaker.go", found: "TestThrottledWritesAreAnOutageBesideReads",
+			without: "if false {",
+		},
+		{
 			name: "failures in a row are an outage", file: "breaker.go", found: "TestBreakerOpensAndCloses",
 		},
 		{

@@ -263,8 +263,9 @@ func (b *breaker) failed(now time.Time, p permit, v verdict, err error, r uint16
 // proven reports whether the failures in a row prove an outage, of which v is the last.
 func (b *breaker) proven(now time.Time, v verdict) bool {
 	switch lasts := now.Sub(b.row); v {
-	case busy: // rule: a table that answers reads alone is no store of balances
-		return b.failures >= outageFailures && lasts >= throttlePatience || b.refused >= outageFailures && now.Sub(b.refusing) >= throttlePatience
+	case busy:
+		writes := b.refused >= outageFailures && now.Sub(b.refusing) >= throttlePatience // rule: writes that are all refused are an outage beside reads
+		return writes || b.failures >= outageFailures && lasts >= throttlePatience
 	case late:
 		return b.failures >= outageFailures && lasts >= Silence // rule: answers that are late are an outage after a second
 	case unjudged, answered, down, rejected:
@@ -275,13 +276,12 @@ func (b *breaker) proven(now time.Time, v verdict) bool {
 // begin begins an outage, or the wait until the next try in one.
 func (b *breaker) begin(now time.Time, v verdict, err error, r uint16) {
 	readable := b.readable && v == busy
-	switch {
-	case b.open:
-		b.relapses++
-	case readable: // rule: an outage of writes is since the first of them
+	if readable && !b.open { // rule: an outage of writes is since the first of them
 		b.failing = b.refusing
-		fallthrough
-	default:
+	}
+	if b.open {
+		b.relapses++
+	} else {
 		b.outages++
 	}
 	b.enter(true)
