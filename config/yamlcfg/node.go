@@ -186,10 +186,9 @@ func (n Node) Describe() string {
 	}
 }
 
-// isPlaceholder reports whether a mapping is {key}, the text of a placeholder without its quotes.
-func (n Node) isPlaceholder() bool {
-	y := n.yaml
-	return n.IsMapping() && y.Style&yaml.FlowStyle != 0 && len(y.Content) == 2 && y.Content[0].Kind == yaml.ScalarNode && y.Content[1].Tag == "!!null" && y.Content[1].Value == ""
+// isPlaceholder reports whether a node is {key}, the text of a placeholder without its quotes.
+func isPlaceholder(y *yaml.Node) bool {
+	return y.Kind == yaml.MappingNode && y.Style&yaml.FlowStyle != 0 && len(y.Content) == 2 && y.Content[0].Kind == yaml.ScalarNode && y.Content[1].Tag == "!!null" && y.Content[1].Value == ""
 }
 
 // value returns the value at a path, and remembers its place.

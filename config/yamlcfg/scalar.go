@@ -23,7 +23,7 @@ func Text(out *string) Schema {
 		case n.hidden[n.yaml]:
 		case n.IsScalar():
 			hint = ": write " + strconv.Quote(n.Raw())
-		case n.isPlaceholder():
+		case isPlaceholder(n.yaml):
 			hint = ": write " + strconv.Quote("{"+n.yaml.Content[0].Value+"}")
 		}
 		n.Failf("must be text, not %s%s", n.Describe(), hint)
