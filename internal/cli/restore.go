@@ -121,5 +121,14 @@ func (f *restoreFlags) upload(ctx context.Context, file io.Reader, bytes int64, 
 	if err != nil {
 		return err
 	}
-	return command.Failed(resp.Body.Close())
+	defer func() { _ = resp.Body.Close() }()
+	const line = admin.Restored + "\n"
+	answer, err := io.ReadAll(io.LimitReader(resp.Body, int64(len(line))))
+	if err != nil {
+		return command.Failed(fmt.Errorf("the answer of the service was cut off, and the backup may be restored: %w", err))
+	}
+	if string(answer) != line {
+		return command.Failed(fmt.Errorf("%s does not answer like this service: nothing says that the backup is restored", req.URL.Redacted()))
+	}
+	return nil
 }

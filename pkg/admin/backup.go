@@ -26,6 +26,8 @@ const (
 	BackupType = "application/vnd.ratelimit.backup"
 	// BackupError is the trailer with the reason why a backup is not complete.
 	BackupError = "Ratelimit-Backup-Error"
+	// Restored is the line of the answer to a restore that was made.
+	Restored = "restored"
 )
 
 // During a backup the file cannot reuse its free space, and during a restore there can be no other.
@@ -148,7 +150,7 @@ func (a *archive) restore(w http.ResponseWriter, r *http.Request) {
 		writeProblem(w, statusOf(err), err.Error())
 		return
 	}
-	_, _ = fmt.Fprintln(w, "restored") // an error says that the client has gone
+	_, _ = fmt.Fprintln(w, Restored) // an error says that the client has gone
 }
 
 func statusOf(err error) int {
