@@ -53,8 +53,11 @@ type Page struct {
 	Size  int    // most items, 1 to 1000; 0 = 100
 }
 
+// errCircle says that a page is followed by itself.
+var errCircle = errors.New("the service does not answer like this service: the next page of its list is the page itself")
+
 // Each yields the items of every page that list returns, until the last page or an error. It yields
-// an error last.
+// an error last. A page that is followed by itself is an error: the list would have no end.
 func Each[V any](list func(Page) (*List[V], error)) iter.Seq2[V, error] {
 	return func(yield func(V, error) bool) {
 		var p Page
@@ -70,10 +73,15 @@ func Each[V any](list func(Page) (*List[V], error)) iter.Seq2[V, error] {
 					return
 				}
 			}
-			p.After = page.Next
-			if p.After == "" {
+			if page.Next == "" {
 				return
 			}
+			if page.Next == p.After {
+				var none V
+				yield(none, errCircle)
+				return
+			}
+			p.After = page.Next
 		}
 	}
 }

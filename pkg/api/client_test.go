@@ -90,6 +90,26 @@ func TestEach(t *testing.T) {
 	}
 }
 
+// A list whose pages go round ends with an error.
+func TestEachEnds(t *testing.T) {
+	asked := 0
+	var got []string
+	for v, err := range api.Each(func(api.Page) (*api.List[string], error) {
+		if asked++; asked > 3 {
+			t.Fatal("the same page is asked for again and again")
+		}
+		return &api.List[string]{Items: []string{"a"}, Next: "x"}, nil
+	}) {
+		if err != nil {
+			v = "error"
+		}
+		got = append(got, v)
+	}
+	if want := "a a error"; strings.Join(got, " ") != want {
+		t.Errorf("got %q, want %q", got, want)
+	}
+}
+
 // Answers of another server are errors that say so.
 func TestStrangers(t *testing.T) {
 	for name, answer := range map[string]http.HandlerFunc{
