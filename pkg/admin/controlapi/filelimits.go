@@ -64,7 +64,7 @@ func named(n *api.Name) string {
 
 // all returns the limits of the file for a namespace, from the general to the special.
 func (f *File) all(namespace string) []api.FileLimits {
-	var all []api.FileLimits
+	all := []api.FileLimits{} // never null in JSON
 	add := func(l api.FileLimits, limits *limiter.Limits, of *limiter.Ref) {
 		if limits.Len() == 0 {
 			return
