@@ -131,11 +131,23 @@ func send[V any](ctx context.Context, c *Client, method, path string, q url.Valu
 	if kind != "application/json" {
 		return nil, fmt.Errorf("%s does not answer like this service: its answer is %q", req.URL.Redacted(), kind)
 	}
-	if err := json.Unmarshal(text, v); err != nil {
+	err = json.Unmarshal(text, v)
+	if a, ok := any(v).(answer); err == nil && ok && !a.complete() {
+		err = fmt.Errorf("its answer is %.200q", text)
+	}
+	if err != nil {
 		return nil, errors.Join(fmt.Errorf("%s does not answer like this service", req.URL.Redacted()), err)
 	}
 	return v, nil
 }
+
+// answer is an answer that no other JSON is taken for: a list that is none is not empty, and a change without a result
+// was not made.
+type answer interface{ complete() bool }
+
+func (l *List[V]) complete() bool { return l.Items != nil }
+
+func (c *Change[V]) complete() bool { return c.Result != "" }
 
 func (c *Client) request(ctx context.Context, method, path string, q url.Values, body any, o ClientOptions) (*http.Request, error) {
 	q = o.query(q)

@@ -126,3 +126,31 @@ func TestStrangers(t *testing.T) {
 		server.Close()
 	}
 }
+
+// JSON of another server is no list, and no change that was made.
+func TestStrangersWithJSON(t *testing.T) {
+	for _, text := range []string{"{}", "null", `{"status": "ok"}`} {
+		server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+			w.Header().Set("Content-Type", "application/json")
+			_, _ = w.Write([]byte(text))
+		}))
+		c := api.NewClient(http.DefaultClient, server.URL)
+		n := c.Namespace("default")
+		for name, ask := range map[string]func() error{
+			"a list":    func() error { _, err := n.ListEntities(t.Context(), "", api.Page{}); return err },
+			"an entity": func() error { _, err := n.PutEntity(t.Context(), api.Entity{ID: "a"}, api.ClientOptions{}); return err },
+			"limits":    func() error { _, err := n.DeleteLimits(t.Context(), api.LimitsOf{}, api.ClientOptions{}); return err },
+			"a balance": func() error {
+				_, err := n.AdjustBucket(t.Context(), "reset", api.BucketChange{}, api.ClientOptions{})
+				return err
+			},
+			"a switch": func() error { _, err := n.Disable(t.Context(), api.Subject{}, api.ClientOptions{}); return err },
+			"a state":  func() error { _, err := n.Delete(t.Context(), api.ClientOptions{}); return err },
+		} {
+			if err := ask(); err == nil || !strings.Contains(err.Error(), "does not answer like this service") {
+				t.Errorf("%s, %s: %v", name, text, err)
+			}
+		}
+		server.Close()
+	}
+}
