@@ -17,9 +17,9 @@ type untoldError struct{ error }
 
 func (e untoldError) Unwrap() error { return e.error }
 
-// apply puts a configuration in force: rules and limits together. After any error
-// but an untoldError the one before it still is.
-func (s *Service) apply(ctx context.Context, cfg *config.Config) error {
+// apply puts a configuration in force: rules and limits together. Its newest part is of an origin. After any
+// error but an untoldError the one before it still is.
+func (s *Service) apply(ctx context.Context, cfg *config.Config, newest admin.Origin) error {
 	snapshot, err := limiter.NewSnapshot(cfg.Static)
 	if err != nil {
 		return err
@@ -48,8 +48,8 @@ func (s *Service) apply(ctx context.Context, cfg *config.Config) error {
 	s.budgets.Store(cfg.Budgets.Set)
 	s.outages.configured(cfg)
 	now := time.Now()
-	s.health.Loaded(cfg.Files, cfg.Hash, now)
-	s.metrics.loaded(now)
+	s.health.Loaded(newest, cfg.Files, cfg.Hash, now)
+	s.metrics.loaded(newest, now)
 	s.activity.undefined.clear()
 	missing := cfg.Envoyproxy.NeedsDomain && len(cfg.Rules.Domains()) == 0 // it is unhealthy then for probes of envoyproxy/ratelimit
 	s.health.SetEmpty(missing)

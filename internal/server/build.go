@@ -165,7 +165,7 @@ func (s *Service) begin(ctx context.Context, cfg *config.Config) error {
 	if err != nil {
 		return err
 	}
-	err = s.apply(ctx, cfg)
+	err = s.apply(ctx, cfg, admin.FromFiles)
 	if _, untold := errors.AsType[untoldError](err); untold && (errors.Is(err, limiter.ErrUnavailable) || errors.Is(err, limiter.ErrUncertain)) {
 		return s.starting.Await(ctx, "the generation of limits", s.Store.RaiseGeneration)
 	}

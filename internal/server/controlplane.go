@@ -12,6 +12,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/ratelimit/ratelimit/config"
+	"github.com/ratelimit/ratelimit/pkg/admin"
 	"github.com/ratelimit/ratelimit/pkg/api"
 	"github.com/ratelimit/ratelimit/pkg/descriptor"
 )
@@ -97,10 +98,10 @@ func (s *Service) applyDomains(ctx context.Context, domains []descriptor.DomainS
 	defer p.mu.Unlock()
 	before, known := p.domains, p.known
 	p.domains, p.known = domains, true
-	if err := s.putInForce(ctx, p.files); err != nil {
+	if err := s.putInForce(ctx, p.files, admin.FromControlPlane); err != nil {
 		p.domains, p.known = before, known
 		p.updates.WithLabelValues("refused").Inc()
-		s.refused("the rules of the control plane cannot be used; the log has the reason")
+		s.refused(admin.FromControlPlane, "the rules of the control plane cannot be used; the log has the reason")
 		return err
 	}
 	p.updates.WithLabelValues("applied").Inc()

@@ -8,6 +8,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/collectors"
 
 	"github.com/ratelimit/ratelimit/internal/command"
+	"github.com/ratelimit/ratelimit/pkg/admin"
 	"github.com/ratelimit/ratelimit/pkg/embedded"
 	"github.com/ratelimit/ratelimit/pkg/limiter"
 )
@@ -78,10 +79,13 @@ func newBucketMetrics(store *embedded.Store) *StatsMetrics[bucketStats] {
 	return m
 }
 
-func (m *serviceMetrics) loaded(at time.Time) {
+// loaded notes a load. One of new rules of a control plane says nothing of the newest files.
+func (m *serviceMetrics) loaded(newest admin.Origin, at time.Time) {
 	m.good.Add(1)
 	m.reloads.WithLabelValues("ok").Inc()
-	m.successful.Set(1)
+	if newest == admin.FromFiles {
+		m.successful.Set(1)
+	}
 	m.loadedAt.Set(float64(at.Unix()))
 }
 

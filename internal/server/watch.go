@@ -12,6 +12,7 @@ import (
 
 	"github.com/ratelimit/ratelimit/config"
 	"github.com/ratelimit/ratelimit/config/yamlcfg"
+	"github.com/ratelimit/ratelimit/pkg/admin"
 	"github.com/ratelimit/ratelimit/pkg/api"
 )
 
@@ -21,31 +22,34 @@ const tellPause = time.Second
 // watch follows the configuration's files until ctx ends. A configuration that cannot
 // be used is reported, and the one in force stays.
 func (s *Service) watch(ctx context.Context, file string, opts config.Options) error {
-	return config.Watch(ctx, file, opts, func(cfg *config.Config, err error) {
-		if gone, ok := errors.AsType[*config.GoneError](err); ok {
-			s.refused("the files lack a domain that is in force, or all its rules")
-			s.log.WarnContext(ctx, "domains in force are gone from the configuration, or all their rules: the rules in force stay for now", "domains", gone.Domains, "for", gone.After)
-			return
-		}
-		var gone []string // plans
-		if err == nil {
-			gone = plansWithout(s.InForce.Load().Snapshot.Plans(), cfg)
-			err = s.Reload(ctx, cfg)
-		}
-		if err != nil {
-			s.metrics.failed()
-			s.refused(publicReason(err))
-			s.log.ErrorContext(ctx, "the new configuration is not used", "error", err)
-			return
-		}
-		s.waiting.Store(&cfg.Restart)
-		for _, w := range cfg.Warnings {
-			s.log.WarnContext(ctx, "configuration", "warning", w.String())
-		}
-		reportPlans(ctx, s.log, gone)
-		s.log.InfoContext(ctx, "configuration loaded", "files", len(cfg.Files), "domains", len(cfg.Rules.Domains()), "hash", cfg.Hash)
-		s.events.Record(api.EventReload, fmt.Sprintf("A new configuration is in force: %d domains, hash %.12s.", len(cfg.Rules.Domains()), cfg.Hash))
-	})
+	return config.Watch(ctx, file, opts, func(cfg *config.Config, err error) { s.take(ctx, cfg, err) })
+}
+
+// take puts new files in force, or reports why they are not.
+func (s *Service) take(ctx context.Context, cfg *config.Config, err error) {
+	if gone, ok := errors.AsType[*config.GoneError](err); ok {
+		s.refused(admin.FromFiles, "the files lack a domain that is in force, or all its rules")
+		s.log.WarnContext(ctx, "domains in force are gone from the configuration, or all their rules: the rules in force stay for now", "domains", gone.Domains, "for", gone.After)
+		return
+	}
+	var gone []string // plans
+	if err == nil {
+		gone = plansWithout(s.InForce.Load().Snapshot.Plans(), cfg)
+		err = s.Reload(ctx, cfg)
+	}
+	if err != nil {
+		s.metrics.failed()
+		s.refused(admin.FromFiles, publicReason(err))
+		s.log.ErrorContext(ctx, "the new configuration is not used", "error", err)
+		return
+	}
+	s.waiting.Store(&cfg.Restart)
+	for _, w := range cfg.Warnings {
+		s.log.WarnContext(ctx, "configuration", "warning", w.String())
+	}
+	reportPlans(ctx, s.log, gone)
+	s.log.InfoContext(ctx, "configuration loaded", "files", len(cfg.Files), "domains", len(cfg.Rules.Domains()), "hash", cfg.Hash)
+	s.events.Record(api.EventReload, fmt.Sprintf("A new configuration is in force: %d domains, hash %.12s.", len(cfg.Rules.Domains()), cfg.Hash))
 }
 
 // reportPlans reports plans that the configuration lacks, and that stored entities have or may have.
@@ -63,9 +67,9 @@ func plansWithout(plans []string, cfg *config.Config) []string {
 	})
 }
 
-// refused notes that a new configuration is not used. The reason is one that any client may read.
-func (s *Service) refused(reason string) {
-	s.health.LoadFailed(reason, time.Now())
+// refused notes that the newest part of the configuration is not used. The reason is one that any client may read.
+func (s *Service) refused(of admin.Origin, reason string) {
+	s.health.LoadFailed(of, reason, time.Now())
 	s.events.Record(api.EventRefused, "A new configuration is not used: "+reason+".")
 }
 
@@ -112,15 +116,16 @@ func (s *Service) obey(ctx context.Context, hangups <-chan os.Signal, ask chan<-
 func (s *Service) Reload(ctx context.Context, cfg *config.Config) error {
 	s.control.mu.Lock()
 	defer s.control.mu.Unlock()
-	err := s.putInForce(ctx, cfg)
+	err := s.putInForce(ctx, cfg, admin.FromFiles)
 	if err == nil {
 		s.control.files = cfg
 	}
 	return err
 }
 
-// putInForce puts a configuration of the files in force, with the domains of the control plane.
-func (s *Service) putInForce(ctx context.Context, cfg *config.Config) error {
+// putInForce puts a configuration of the files in force, with the domains of the control plane. Its newest part is of
+// an origin.
+func (s *Service) putInForce(ctx context.Context, cfg *config.Config, newest admin.Origin) error {
 	cfg, err := s.control.join(ctx, cfg, s.log)
 	if err != nil {
 		return err
@@ -128,7 +133,7 @@ func (s *Service) putInForce(ctx context.Context, cfg *config.Config) error {
 	if err := s.openNamespaces(ctx, cfg.Rules); err != nil { // the first request tries again
 		s.log.WarnContext(ctx, "a namespace could not be opened", "error", err)
 	}
-	err = s.apply(ctx, cfg)
+	err = s.apply(ctx, cfg, newest)
 	if _, untold := errors.AsType[untoldError](err); !untold {
 		return err
 	}

@@ -210,7 +210,7 @@ func TestHandler(t *testing.T) {
 	registry := prometheus.NewRegistry()
 	registry.MustRegister(prometheus.NewCounter(prometheus.CounterOpts{Name: "seen_total", Help: "Seen."}))
 	var health admin.Health
-	health.Loaded([]string{"a.yaml"}, "abc", t0)
+	health.Loaded(admin.FromFiles, []string{"a.yaml"}, "abc", t0)
 	handler := func(pprof bool) http.Handler {
 		return admin.Handler(admin.Config{
 			JSON:      http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusTeapot) }),
@@ -261,16 +261,25 @@ func TestHealth(t *testing.T) {
 		}
 	}
 	check("new", false, "", "")
-	h.Loaded([]string{"a"}, "1", t0)
+	h.Loaded(admin.FromFiles, []string{"a"}, "1", t0)
 	h.SetReady()
 	check("started", true, "", "")
-	h.LoadFailed("broken", t0)
+	h.LoadFailed(admin.FromFiles, "broken", t0)
 	check("a reload failed", true, "", "broken")
 	if h.State().Config.Hash != "1" {
 		t.Error("the configuration in force is no longer shown")
 	}
-	h.Loaded([]string{"a"}, "2", t0)
+	h.Loaded(admin.FromFiles, []string{"a"}, "2", t0)
 	check("mended", true, "", "")
+	h.LoadFailed(admin.FromFiles, "broken", t0)
+	h.Loaded(admin.FromControlPlane, []string{"a"}, "2", t0)
+	check("new rules of a control plane beside broken files", true, "", "broken")
+	h.LoadFailed(admin.FromControlPlane, "no rules", t0)
+	check("both broken", true, "", "broken")
+	h.Loaded(admin.FromFiles, []string{"a"}, "2", t0)
+	check("mended files beside broken rules", true, "", "no rules")
+	h.Loaded(admin.FromControlPlane, []string{"a"}, "2", t0)
+	check("both mended", true, "", "")
 	h.SetTrouble("no file")
 	check("in trouble", false, "no file", "")
 	h.SetTrouble("")

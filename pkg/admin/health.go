@@ -16,8 +16,25 @@ type Health struct {
 
 	mu      sync.Mutex
 	state   State
+	refused [origins]refusal
 	trouble string
 	empty   bool
+}
+
+// Origin is where a part of the configuration comes from.
+type Origin int
+
+// The origins.
+const (
+	FromFiles Origin = iota
+	FromControlPlane
+	origins // their number
+)
+
+// refusal says why the newest part of the configuration is not in force; the zero value says that it is.
+type refusal struct {
+	reason string
+	at     time.Time
 }
 
 // State is the body of /readyz.
@@ -45,8 +62,8 @@ type ConfigState struct {
 	Hash     string    `json:"hash,omitempty"`
 	LoadedAt time.Time `json:"loaded_at,omitzero"`
 
-	// Error is the reason why the newest files are not in force. The configuration above stays in
-	// force.
+	// Error is the reason why the newest files are not in force, or else the newest rules of the
+	// control plane. The configuration above stays in force.
 	Error   string    `json:"error,omitempty"`
 	ErrorAt time.Time `json:"error_at,omitzero"`
 }
@@ -84,25 +101,32 @@ func (h *Health) set(ready bool, reason string) {
 	h.state.Ready, h.state.Reason = ready, reason
 }
 
-// Loaded sets the configuration in force, with the time of its load.
-func (h *Health) Loaded(files []string, hash string, at time.Time) {
+// Loaded sets the configuration in force, with the time of its load. Its newest part is of an origin:
+// that of the other one may still be refused.
+func (h *Health) Loaded(newest Origin, files []string, hash string, at time.Time) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
+	h.refused[newest] = refusal{}
 	h.state.Config = ConfigState{Files: files, Hash: hash, LoadedAt: at}
 }
 
-// LoadFailed notes that newer files cannot be used. Any client may read the reason, so it must not
-// quote the files, which can have secrets.
-func (h *Health) LoadFailed(reason string, at time.Time) {
+// LoadFailed notes that the newest part of an origin cannot be used. Any client may read the reason, so it
+// must not quote the files, which can have secrets.
+func (h *Health) LoadFailed(of Origin, reason string, at time.Time) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	h.state.Config.Error, h.state.Config.ErrorAt = reason, at
+	h.refused[of] = refusal{reason, at}
 }
 
 // State returns the present state of the service.
 func (h *Health) State() State {
 	h.mu.Lock()
 	state := h.state
+	for _, r := range h.refused {
+		if state.Config.Error == "" {
+			state.Config.Error, state.Config.ErrorAt = r.reason, r.at
+		}
+	}
 	if state.Ready && h.trouble != "" {
 		state.Ready, state.Reason = false, h.trouble
 	}
