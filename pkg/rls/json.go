@@ -37,7 +37,7 @@ var ErrLarge = errors.New("too large")
 // in protobuf's JSON, in camelCase or snake_case, with a RateLimitResponse. The status is 200 for
 // OK, and for OVER_LIMIT 429, or that of the rule that denies. The response has the response headers of the answer. It answers a
 // mistake in a request with 400 and {"error": "..."}. A refund or a charge that [JSONOptions] do not allow
-// gets 403. The handler asks for no credential, and takes any method and media type, so pages in browsers
+// gets 403, and any call 503 while there are no rules. The handler asks for no credential, and takes any method and media type, so pages in browsers
 // must not reach it.
 func (s *Service) JSONHandler() http.Handler {
 	return http.HandlerFunc(s.serveJSON)
@@ -56,14 +56,22 @@ func (s *Service) serveJSON(w http.ResponseWriter, r *http.Request) {
 	}
 	out, err := s.answerWire(r.Context(), wire)
 	if err != nil {
-		code := http.StatusBadRequest
-		if status.Code(err) == codes.PermissionDenied {
-			code = http.StatusForbidden
-		}
-		refuse(w, code, status.Convert(err).Message())
+		refuse(w, refusalStatus(err), status.Convert(err).Message())
 		return
 	}
 	respond(w, out)
+}
+
+// refusalStatus returns the status over HTTP for an error of gRPC.
+func refusalStatus(err error) int {
+	switch status.Code(err) { //nolint:exhaustive // a call ends in no other
+	case codes.PermissionDenied:
+		return http.StatusForbidden
+	case codes.Unavailable:
+		return http.StatusServiceUnavailable
+	default:
+		return http.StatusBadRequest
+	}
 }
 
 // respond writes an answer, with its headers.

@@ -50,6 +50,24 @@ func TestJSON(t *testing.T) {
 	}
 }
 
+// Without rules yet a call is not wrong, and may be made again.
+func TestHTTPWithoutRules(t *testing.T) {
+	e := newEnv(t, nil)
+	e.service.Reload(nil, &rls.Options{NoRules: true})
+	limitador := rls.LimitadorAPI{Ask: e.service.Ask, Metered: e.service.Metered, InForce: func() rls.LimitadorInForce { return rls.LimitadorInForce{On: true} }}
+	for path, handler := range map[string]http.Handler{"/json": e.service.JSONHandler(), "/check": limitador.Handler()} {
+		body := `{"namespace":"ns","values":{},"delta":1}`
+		if path == "/json" {
+			body = descriptor1(`"hitsAddend":"1"`, "api_key", "a")
+		}
+		w := httptest.NewRecorder()
+		handler.ServeHTTP(w, httptest.NewRequest(http.MethodPost, path, strings.NewReader(body)))
+		if want := `{"error":"no rate limit configuration loaded"}`; w.Code != http.StatusServiceUnavailable || strings.TrimSpace(w.Body.String()) != want {
+			t.Errorf("%s: got %d %s, want 503 %s", path, w.Code, w.Body, want)
+		}
+	}
+}
+
 func TestJSONRefuses(t *testing.T) {
 	handler := newEnv(t, nil).service.JSONHandler()
 	tests := []struct {

@@ -8,7 +8,6 @@ import (
 	"net/http"
 	"time"
 
-	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
 	"github.com/ratelimit/ratelimit/pkg/descriptor"
@@ -103,12 +102,8 @@ func (a *LimitadorAPI) call(w http.ResponseWriter, r *http.Request, use descript
 		d.Entries = append(d.Entries, descriptor.Entry{Key: key, Value: value})
 	}
 	reply, err := a.Ask(r.Context(), &d)
-	switch {
-	case status.Code(err) == codes.PermissionDenied:
-		limitadorRefuse(w, http.StatusForbidden, status.Convert(err).Message())
-		return
-	case err != nil:
-		limitadorRefuse(w, http.StatusBadRequest, status.Convert(err).Message())
+	if err != nil {
+		limitadorRefuse(w, refusalStatus(err), status.Convert(err).Message())
 		return
 	}
 	for _, h := range reply.Headers {
