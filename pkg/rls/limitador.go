@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"net/http"
 	"time"
@@ -83,6 +84,9 @@ func (a *LimitadorAPI) call(w http.ResponseWriter, r *http.Request, use descript
 	text, done := a.Metered(http.MaxBytesReader(w, r.Body, maxLimitadorBody))
 	defer done()
 	err := json.NewDecoder(text).Decode(&body)
+	if err == nil && use == descriptor.UseReport && len(body.Values) > MaxEntries { // a check is denied
+		err = fmt.Errorf("%w: nothing is reported of more than %d values", ErrLarge, MaxEntries)
+	}
 	if tooLarge := (*http.MaxBytesError)(nil); errors.As(err, &tooLarge) || errors.Is(err, ErrLarge) {
 		limitadorRefuse(w, http.StatusRequestEntityTooLarge, err.Error())
 		return

@@ -84,6 +84,11 @@ func TestLimitadorHTTP(t *testing.T) {
 	of := func(user string, delta int) string {
 		return fmt.Sprintf(`{"namespace":"ns","values":{"path":"/chat","user":%q},"delta":%d,"response_headers":"DraftVersion03"}`, user, delta)
 	}
+	many := make([]string, rls.MaxEntries+1)
+	for i := range many {
+		many[i] = fmt.Sprintf(`"k%d":""`, i)
+	}
+	wide := fmt.Sprintf(`{"namespace":"ns","values":{%s},"delta":1}`, strings.Join(many, ","))
 	for _, step := range []struct{ method, path, body, want string }{
 		{"GET", "/status", "", "200 null"},
 		{"GET", "/counters/ns", "", "200 []"},
@@ -96,6 +101,8 @@ func TestLimitadorHTTP(t *testing.T) {
 		{"POST", "/check_and_report", of("al", 0), "200 null"},
 		{"POST", "/check", of("al", 0), "200 null"},
 		{"POST", "/report", of("al", 0), "200 null"},
+		{"POST", "/check", wide, "429 Too many requests"},
+		{"POST", "/report", wide, "413 "},
 		{"POST", "/check", `{"namespace":"ns","values":{}}`, "400 "},
 		{"POST", "/check", `{"namespace":"ns","delta":1}`, "400 "},
 		{"POST", "/check", `{"values":{},"delta":1}`, "400 "},
