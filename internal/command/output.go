@@ -8,6 +8,7 @@ import (
 	"strings"
 	"text/tabwriter"
 	"time"
+	"unicode/utf8"
 
 	"github.com/spf13/cobra"
 	"gopkg.in/yaml.v3"
@@ -103,7 +104,7 @@ func WriteYAMLAs(w io.Writer, v any, change func(*yaml.Node)) error {
 		return err
 	}
 	var node yaml.Node
-	if err := yaml.Unmarshal(text, &node); err != nil {
+	if err := yaml.Unmarshal(escaped(text), &node); err != nil {
 		return err
 	}
 	plain(&node)
@@ -114,6 +115,19 @@ func WriteYAMLAs(w io.Writer, v any, change func(*yaml.Node)) error {
 		return err
 	}
 	return enc.Close()
+}
+
+// escaped writes the characters of JSON that YAML refuses, or takes for the end of a line, as \u007f.
+func escaped(text []byte) []byte {
+	var out []byte
+	for _, r := range string(text) {
+		if r >= 0x7f && r < 0xa0 || r == 0xfeff || r == 0xfffe || r == 0xffff {
+			out = fmt.Appendf(out, `\u%04x`, r)
+		} else {
+			out = utf8.AppendRune(out, r)
+		}
+	}
+	return out
 }
 
 // plain drops the style of JSON.
