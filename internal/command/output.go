@@ -8,6 +8,7 @@ import (
 	"strings"
 	"text/tabwriter"
 	"time"
+	"unicode"
 	"unicode/utf8"
 
 	"github.com/spf13/cobra"
@@ -130,12 +131,21 @@ func escaped(text []byte) []byte {
 	return out
 }
 
-// plain drops the style of JSON.
+// plain drops the style of JSON, but the quotes of texts that need them.
 func plain(node *yaml.Node) {
-	node.Style = 0
+	if node.Tag != "!!str" || !needsQuotes(node.Value) {
+		node.Style = 0
+	}
 	for _, child := range node.Content {
 		plain(child)
 	}
+}
+
+// needsQuotes reports whether a text would be read as another one without quotes: as a merge key, or as lines of which
+// the first is indented or empty. Characters that do not print are seen with quotes only.
+func needsQuotes(text string) bool {
+	return text == "<<" || strings.TrimLeftFunc(text, unicode.IsSpace) != text ||
+		strings.ContainsFunc(text, func(r rune) bool { return r != '\n' && !unicode.IsPrint(r) })
 }
 
 // Report describes the change of a record: by the text for people, else as a whole.

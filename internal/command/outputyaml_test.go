@@ -31,3 +31,22 @@ func TestYAMLHasAnyCharacter(t *testing.T) {
 		}
 	}
 }
+
+// Texts that YAML could read otherwise are read back as they are, as keys and as values.
+func TestYAMLKeepsTexts(t *testing.T) {
+	for _, text := range []string{"<<", "\n: [?", "\t\n@", "\u202812:30\n", " a", "a\n", "a\nb\n", "a\n\nb", "\n", "", "yes", "1_000", "0x1", "2024-01-01", "12:30:45", "# a", "- a", "*a", "!a", "a: b", "\x1b[2J"} {
+		want, err := json.Marshal(map[string]any{"of": []any{text, map[string]any{text: text}}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		var written bytes.Buffer
+		var back any
+		err = command.WriteYAML(&written, json.RawMessage(want))
+		if err == nil {
+			err = yaml.Unmarshal(written.Bytes(), &back)
+		}
+		if got, _ := json.Marshal(back); err != nil || !bytes.Equal(got, want) {
+			t.Errorf("%q: %v, %q", text, err, written.String())
+		}
+	}
+}
