@@ -3,10 +3,12 @@ package yamlcfg
 import (
 	"bytes"
 	"errors"
+	"fmt"
 	"io"
 	"regexp"
 	"strconv"
 	"strings"
+	"unicode/utf8"
 
 	"gopkg.in/yaml.v3"
 )
@@ -47,6 +49,20 @@ func Documents(file string, data []byte, read func(Node)) Problems {
 		}
 	}
 	return d.All()
+}
+
+// FromJSON returns JSON text as YAML that has the same values. Characters that YAML refuses, or takes for
+// the end of a line, are written as \u007f.
+func FromJSON(text []byte) []byte {
+	out := make([]byte, 0, len(text))
+	for _, r := range string(text) {
+		if r >= 0x7f && r < 0xa0 || r == 0xfeff || r == 0xfffe || r == 0xffff {
+			out = fmt.Appendf(out, `\u%04x`, r)
+		} else {
+			out = utf8.AppendRune(out, r)
+		}
+	}
+	return out
 }
 
 var (

@@ -9,11 +9,11 @@ import (
 	"text/tabwriter"
 	"time"
 	"unicode"
-	"unicode/utf8"
 
 	"github.com/spf13/cobra"
 	"gopkg.in/yaml.v3"
 
+	"github.com/ratelimit/ratelimit/config/yamlcfg"
 	"github.com/ratelimit/ratelimit/pkg/money"
 
 	"github.com/ratelimit/ratelimit/pkg/api"
@@ -105,7 +105,7 @@ func WriteYAMLAs(w io.Writer, v any, change func(*yaml.Node)) error {
 		return err
 	}
 	var node yaml.Node
-	if err := yaml.Unmarshal(escaped(text), &node); err != nil {
+	if err := yaml.Unmarshal(yamlcfg.FromJSON(text), &node); err != nil {
 		return err
 	}
 	plain(&node)
@@ -116,19 +116,6 @@ func WriteYAMLAs(w io.Writer, v any, change func(*yaml.Node)) error {
 		return err
 	}
 	return enc.Close()
-}
-
-// escaped writes the characters of JSON that YAML refuses, or takes for the end of a line, as \u007f.
-func escaped(text []byte) []byte {
-	var out []byte
-	for _, r := range string(text) {
-		if r >= 0x7f && r < 0xa0 || r == 0xfeff || r == 0xfffe || r == 0xffff {
-			out = fmt.Appendf(out, `\u%04x`, r)
-		} else {
-			out = utf8.AppendRune(out, r)
-		}
-	}
-	return out
 }
 
 // plain drops the style of JSON, but the quotes of texts that need them.

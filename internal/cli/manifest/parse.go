@@ -2,6 +2,7 @@ package manifest
 
 import (
 	"cmp"
+	"encoding/json"
 	"fmt"
 	"slices"
 	"strings"
@@ -35,7 +36,11 @@ func Parse(sources []Source) (*Manifest, yamlcfg.Problems) {
 	var problems yamlcfg.Problems
 	for _, s := range sources {
 		p.file = s.Name
-		problems = append(problems, yamlcfg.Documents(s.Name, s.Data, p.document)...)
+		data := s.Data
+		if json.Valid(data) {
+			data = yamlcfg.FromJSON(data)
+		}
+		problems = append(problems, yamlcfg.Documents(s.Name, data, p.document)...)
 	}
 	if len(problems) > 0 {
 		return nil, problems

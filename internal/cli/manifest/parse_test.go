@@ -1,12 +1,14 @@
 package manifest
 
 import (
+	"encoding/json"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
 
+	"github.com/ratelimit/ratelimit/pkg/api"
 	"github.com/ratelimit/ratelimit/pkg/limiter"
 )
 
@@ -100,4 +102,19 @@ func FuzzParse(f *testing.F) {
 			t.Errorf("%v with %d problems", m, len(problems))
 		}
 	})
+}
+
+// JSON may have any character in a text, as export and list write it.
+func TestAnyCharacterInJSON(t *testing.T) {
+	for _, r := range []rune{0, 0x1b, 0x7f, 0x80, 0x85, 0x9f, 0xa0, 0x2028, 0xfeff, 0xfffe, 0xffff, 0x1f600} {
+		id := api.Name("a" + string(r) + "b")
+		text, err := json.Marshal(map[string]any{"items": []api.Entity{{ID: id}}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		m, problems := Parse([]Source{{Name: "a.json", Data: text}})
+		if len(problems) > 0 || len(m.Records) != 1 || m.Records[0].Entity.ID != id {
+			t.Errorf("%U: %v, %+v", r, problems, m)
+		}
+	}
 }
