@@ -131,7 +131,7 @@ func (f *tableFlags) open(ctx context.Context) (*tableService, error) {
 }
 
 // tableService answers requests of the API in this process. It is an api.Doer.
-type tableService struct{ mux http.ServeMux }
+type tableService struct{ mux admin.Mux }
 
 // Do implements api.Doer.
 func (s *tableService) Do(req *http.Request) (*http.Response, error) {

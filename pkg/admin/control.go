@@ -36,7 +36,7 @@ type Control struct {
 	access  *Access
 	console Console
 	log     *slog.Logger
-	mux     http.ServeMux
+	mux     Mux
 }
 
 // Console answers requests for a page and its files. They are the same for any caller, with or
@@ -48,7 +48,7 @@ type Console interface {
 
 // Route is an endpoint of a [Control].
 type Route struct {
-	Pattern string // of http.ServeMux, with a method
+	Pattern string // of a Mux, with a method
 	Role    Role   // the least role that may ask
 	MaxBody int64  // the largest body, in bytes
 	Handler http.Handler
