@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/ratelimit/ratelimit/pkg/api"
 	"github.com/ratelimit/ratelimit/pkg/limiter"
 )
 
@@ -21,9 +22,9 @@ const (
 type body struct {
 	ID        string      `json:"id"` // the same whenever the event is sent
 	Type      string      `json:"type"`
-	Namespace string      `json:"namespace"`
-	Entity    string      `json:"entity"`
-	Resource  string      `json:"resource"`
+	Namespace api.Name    `json:"namespace"`
+	Entity    api.Name    `json:"entity"`
+	Resource  api.Name    `json:"resource"`
 	Limit     string      `json:"limit"`
 	Window    string      `json:"window"`
 	Start     time.Time   `json:"start"`
@@ -36,7 +37,7 @@ type body struct {
 // encode returns the body of an event.
 func encode(e *limiter.BudgetEvent) ([]byte, error) {
 	return json.Marshal(body{
-		ID: e.ID(), Type: "budget.threshold", Namespace: e.Namespace, Entity: e.Entity, Resource: e.Resource, Limit: e.Limit,
+		ID: e.ID(), Type: "budget.threshold", Namespace: api.Name(e.Namespace), Entity: api.Name(e.Entity), Resource: api.Name(e.Resource), Limit: e.Limit,
 		Window: e.Window.String(), Start: e.Start, End: e.Window.End(e.Start), Percent: e.Percent, Budget: e.Tokens, Used: inTokens(e.Used),
 	})
 }
