@@ -176,15 +176,20 @@ func decode(stored *limiter.Report, seen time.Time) (report, error) {
 	for _, by := range []string{api.TopDenied, api.TopBusiest, api.TopShadow} {
 		for _, row := range b.Tops[by][:min(len(b.Tops[by]), reportRows)] {
 			r.tops[by] = append(r.tops[by], controlapi.TopRow{
-				TopKey: controlapi.TopKey{
-					Namespace: limiter.ShortName(string(row.Namespace)), Entity: limiter.ShortName(string(row.Entity)),
-					Resource: limiter.ShortName(string(row.Resource)), Limit: limiter.ShortName(string(row.Limit)),
-				},
+				TopKey: controlapi.TopKey{Namespace: short(row.Namespace), Entity: short(row.Entity), Resource: short(row.Resource), Limit: short(row.Limit)},
 				Events: max(row.Events, 0), Amount: max(row.Amount, 0),
 			})
 		}
 	}
 	return r, nil
+}
+
+// short bounds a name. One that its replica has shortened stays as it is, as the other replicas have it.
+func short(name api.Name) string {
+	if len(name) == limiter.MaxShownName+1 {
+		return string(name)
+	}
+	return limiter.ShortName(string(name))
 }
 
 // maxCount is more decisions than a process makes in a step.

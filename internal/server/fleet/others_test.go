@@ -293,20 +293,26 @@ func TestTopOfFleet(t *testing.T) {
 			two.denied.Add(time.Now(), key("\xff"), 1000)
 		}
 		two.denied.Add(time.Now(), controlapi.TopKey{Namespace: "other"}, 7)
+		long := strings.Repeat("k", 300)
+		for _, m := range []*member{one, two} { // names are shortened once, however many processes they pass
+			m.denied.Add(time.Now(), key(long), 1)
+		}
 		time.Sleep(fleet.Every + time.Second) // all have reported after it
 		row := func(k controlapi.TopKey, n, amount int64) controlapi.TopRow {
 			return controlapi.TopRow{TopKey: k, Events: n, Amount: amount}
 		}
-		a, ff := row(key("a"), 6, 6000), row(key("\xff"), 3, 3000)
+		a, ff, kk := row(key("a"), 6, 6000), row(key("\xff"), 3, 3000), row(key(limiter.ShortName(long)), 2, 2)
 		for name, test := range map[string]struct {
 			n      int
 			filter controlapi.TopFilter
 			want   []controlapi.TopRow
 		}{
-			"all":      {20, controlapi.TopFilter{}, []controlapi.TopRow{a, ff, row(controlapi.TopKey{Namespace: "other"}, 1, 7)}},
+			"all":      {20, controlapi.TopFilter{}, []controlapi.TopRow{a, ff, kk, row(controlapi.TopKey{Namespace: "other"}, 1, 7)}},
 			"one":      {1, controlapi.TopFilter{}, []controlapi.TopRow{a}},
-			"filtered": {20, controlapi.TopFilter{Namespace: "default", Resource: "api", Limit: "rpm"}, []controlapi.TopRow{a, ff}},
+			"filtered": {20, controlapi.TopFilter{Namespace: "default", Resource: "api", Limit: "rpm"}, []controlapi.TopRow{a, ff, kk}},
 			"entity":   {20, controlapi.TopFilter{Entity: "\xff"}, []controlapi.TopRow{ff}},
+			"a long":   {20, controlapi.TopFilter{Entity: long}, []controlapi.TopRow{kk}},
+			"as shown": {20, controlapi.TopFilter{Entity: limiter.ShortName(long)}, []controlapi.TopRow{kk}},
 		} {
 			if diff := cmp.Diff(test.want, one.Top(t.Context(), api.TopDenied, test.n, test.filter)); diff != "" {
 				t.Errorf("%s (-want +got)\n%s", name, diff)
@@ -314,7 +320,7 @@ func TestTopOfFleet(t *testing.T) {
 		}
 		two.stop()
 		time.Sleep(fleet.Fresh)
-		if got := one.Top(t.Context(), api.TopDenied, 20, controlapi.TopFilter{}); !cmp.Equal(got, []controlapi.TopRow{row(key("a"), 3, 3000)}) {
+		if got := one.Top(t.Context(), api.TopDenied, 20, controlapi.TopFilter{}); !cmp.Equal(got, []controlapi.TopRow{row(key("a"), 3, 3000), row(key(limiter.ShortName(long)), 1, 1)}) {
 			t.Errorf("after the stop of the other: %v", got)
 		}
 		one.stop()

@@ -6,6 +6,8 @@ import (
 	"maps"
 	"slices"
 	"time"
+
+	"github.com/ratelimit/ratelimit/pkg/limiter"
 )
 
 // TopWindow is the time that numbers are about.
@@ -45,7 +47,8 @@ func (c *TopCounter) Add(now time.Time, k TopKey, amount int64) {
 	c.shards[hash%shards].add(at, hash, k, amount)
 }
 
-// TopFilter picks keys: of a namespace, an entity, a resource and a limit, where they are not "".
+// TopFilter picks keys: of a namespace, an entity, a resource and a limit, where they are not "". A long name may be
+// given in full, or as rows have it.
 type TopFilter struct {
 	Namespace, Entity, Resource, Limit string
 }
@@ -56,10 +59,12 @@ func (f *TopFilter) Picks(k *TopKey) bool {
 }
 
 func picks[T ~string | ~[]byte](f *TopFilter, namespace, entity, resource, limit T) bool {
-	return (f.Namespace == "" || string(namespace) == f.Namespace) &&
-		(f.Entity == "" || string(entity) == f.Entity) &&
-		(f.Resource == "" || string(resource) == f.Resource) &&
-		(f.Limit == "" || string(limit) == f.Limit)
+	return isAsked(f.Namespace, namespace) && isAsked(f.Entity, entity) && isAsked(f.Resource, resource) && isAsked(f.Limit, limit)
+}
+
+// isAsked reports whether a name of a filter is that of a row, which has its short form; "" is any.
+func isAsked[T ~string | ~[]byte](name string, row T) bool {
+	return name == "" || string(row) == name || len(name) > limiter.MaxShownName && string(row) == limiter.ShortName(name)
 }
 
 // Top returns the rows of the picked keys with the most events, at most n, in order.
