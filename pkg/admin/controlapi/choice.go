@@ -57,6 +57,9 @@ func (a balances) meant(c *call, now time.Time, w *wanted) (*limiter.BucketState
 			return nil, err
 		}
 	}
+	for i := range all { // the store may keep long names in another form, by which it finds no bucket
+		all[i].Key.Entity, all[i].Key.Resource = string(w.entity), string(w.resource)
+	}
 	if w.variant == "" { // a bucket of a shadow rule or of another window than the present one needs its variant
 		all = slices.DeleteFunc(all, func(b limiter.BucketState) bool {
 			return b.Key.Shadow() || !b.Key.Window.Has(now)

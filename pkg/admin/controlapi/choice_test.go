@@ -122,6 +122,28 @@ func (c *choosing) reset(change api.BucketChange) (*api.Adjusted, error) {
 	return c.n.AdjustBucket(c.t.Context(), "reset", change, api.ClientOptions{})
 }
 
+// A bucket is read and changed by its names in full, also where the store keeps them shortened.
+func TestLongNamesOfBuckets(t *testing.T) {
+	c := newChoosing(t, false)
+	entity, resource := "key/"+strings.Repeat("k", 300), "path/"+strings.Repeat("r", 300)
+	limits, err := limiter.NewLimits(limiter.PerDay("rpd", 10))
+	if err != nil {
+		t.Fatal(err)
+	}
+	op := limiter.Op{Bucket: limiter.BucketKey{Namespace: "default", Entity: entity, Resource: resource, Variant: 7}, Limits: limits, Spends: []limiter.Spend{{Limit: "rpd", Take: 4 * limiter.Milli}}}
+	if admitted, err := c.store.Take(t.Context(), time.Now(), []limiter.Op{op}); !admitted || err != nil {
+		t.Fatal(admitted, err)
+	}
+	b, err := c.n.Bucket(t.Context(), api.BucketOf{Entity: api.Name(entity), Resource: api.Name(resource)})
+	if err != nil || string(b.Entity) != entity || string(b.Resource) != resource {
+		t.Errorf("read: %+v, %v", b, err)
+	}
+	done, err := c.n.AdjustBucket(t.Context(), "reset", api.BucketChange{Entity: api.Name(entity), Resource: api.Name(resource)}, api.ClientOptions{})
+	if err != nil || done.Result != api.Changed || done.After.Variant != "0000000000000007" {
+		t.Errorf("reset: %+v, %v", done, err)
+	}
+}
+
 // A change without a variant is for the only bucket, of any variant. Where there are several
 // buckets it is refused, with the choices.
 func TestBucketsAreFound(t *testing.T) {
