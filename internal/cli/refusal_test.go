@@ -6,7 +6,11 @@ import (
 	"log"
 	"net/http"
 	"net/http/httptest"
+	"strings"
+	"sync/atomic"
 	"testing"
+
+	"github.com/spf13/cobra"
 )
 
 // A service that demands a certificate ends the handshake with an alert, which is a refusal.
@@ -25,5 +29,35 @@ func TestAlertIsRefusal(t *testing.T) {
 		if !isRefusal(err) {
 			t.Fatalf("%v is taken for an outage", err)
 		}
+	}
+}
+
+// A command ends with an error at a server that answers anything with the same JSON.
+func TestStrangersEndCommands(t *testing.T) {
+	const circle = `{"items": [], "next": "x"}`
+	for args, answer := range map[string]string{
+		"list usage -o csv": circle,
+	} {
+		t.Run(args, func(t *testing.T) {
+			var asked atomic.Int64
+			s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+				w.Header().Set("Content-Type", "application/json")
+				if asked.Add(1) > 3 {
+					t.Error("the command asks again and again")
+					_, _ = io.WriteString(w, `{"items": [], "deleted": 0, "done": true}`)
+					return
+				}
+				_, _ = io.WriteString(w, answer)
+			}))
+			defer s.Close()
+			root := &cobra.Command{SilenceErrors: true, SilenceUsage: true}
+			root.AddCommand(NewList())
+			root.SetOut(io.Discard)
+			root.SetErr(io.Discard)
+			root.SetArgs(append(strings.Fields(args), "--server", s.URL))
+			if err := root.ExecuteContext(t.Context()); err == nil || !strings.Contains(err.Error(), "does not answer like this service") {
+				t.Errorf("error %v", err)
+			}
+		})
 	}
 }

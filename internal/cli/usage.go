@@ -177,8 +177,8 @@ func (o *operator) exportUsage(cmd *cobra.Command, of api.UsageOf, after string)
 			return command.Failed(err)
 		}
 	}
-	for done, told := 0, 0; ; {
-		page, err := n.ListUsage(cmd.Context(), of, api.Page{After: after, Size: limiter.MaxPage})
+	done, told := 0, 0
+	for page, err := range api.Pages(api.Page{After: after, Size: limiter.MaxPage}, func(p api.Page) (*api.List[api.Usage], error) { return n.ListUsage(cmd.Context(), of, p) }) {
 		if err != nil {
 			if done > 0 {
 				cmd.PrintErrf("%d windows were written; go on with --after %s\n", done, after)
@@ -190,14 +190,12 @@ func (o *operator) exportUsage(cmd *cobra.Command, of api.UsageOf, after string)
 		}
 		done += len(page.Items)
 		after = page.Next
-		if after == "" {
-			return nil
-		}
-		if done >= told+usageProgress {
+		if after != "" && done >= told+usageProgress {
 			told = done
 			cmd.PrintErrf("%d windows so far\n", done)
 		}
 	}
+	return nil
 }
 
 // usageTotal is the use of one limit in a summary, as a table shows it.

@@ -56,13 +56,10 @@ type Page struct {
 // errCircle says that a page is followed by itself.
 var errCircle = errors.New("the service does not answer like this service: the next page of its list is the page itself")
 
-// Each yields the items of every page that list returns, until the last page or an error. It yields
-// an error last. A page that is followed by itself is an error: the list would have no end.
+// Each yields the items of every page that list returns, until the last page or an error, as [Pages] does.
 func Each[V any](list func(Page) (*List[V], error)) iter.Seq2[V, error] {
 	return func(yield func(V, error) bool) {
-		var p Page
-		for {
-			page, err := list(p)
+		for page, err := range Pages(Page{}, list) {
 			if err != nil {
 				var none V
 				yield(none, err)
@@ -73,12 +70,21 @@ func Each[V any](list func(Page) (*List[V], error)) iter.Seq2[V, error] {
 					return
 				}
 			}
-			if page.Next == "" {
+		}
+	}
+}
+
+// Pages yields every page that list returns, from the first on, until the last page or an error. It yields an error
+// last. A page that is followed by itself is an error: the list would have no end.
+func Pages[V any](first Page, list func(Page) (*List[V], error)) iter.Seq2[*List[V], error] {
+	return func(yield func(*List[V], error) bool) {
+		for p := first; ; {
+			page, err := list(p)
+			if !yield(page, err) || err != nil || page.Next == "" {
 				return
 			}
 			if page.Next == p.After {
-				var none V
-				yield(none, errCircle)
+				yield(nil, errCircle)
 				return
 			}
 			p.After = page.Next
