@@ -2,7 +2,6 @@ package cli
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -115,7 +114,11 @@ func (f *consoleFlags) status(ctx context.Context) (*api.Status, error) {
 	}
 	defer func() { _ = resp.Body.Close() }()
 	status := new(api.Status)
-	if err := json.NewDecoder(io.LimitReader(resp.Body, maxStatus)).Decode(status); err != nil {
+	text, err := io.ReadAll(io.LimitReader(resp.Body, maxStatus))
+	if err == nil {
+		err = api.ReadAnswer(text, status)
+	}
+	if err != nil {
 		return nil, command.Failed(fmt.Errorf("%s does not answer like this service: %w", f.server, err))
 	}
 	return status, nil

@@ -19,6 +19,7 @@ import (
 	"github.com/ratelimit/ratelimit/internal/cli/manifest"
 	"github.com/ratelimit/ratelimit/internal/command"
 	"github.com/ratelimit/ratelimit/pkg/admin"
+	"github.com/ratelimit/ratelimit/pkg/api"
 	"github.com/ratelimit/ratelimit/pkg/embedded"
 	"github.com/ratelimit/ratelimit/pkg/limiter"
 	"github.com/ratelimit/ratelimit/pkg/rls"
@@ -168,7 +169,11 @@ func (f *explainFlags) ask(ctx context.Context, body []byte, x any) error {
 		return err
 	}
 	defer func() { _ = resp.Body.Close() }()
-	if err := json.NewDecoder(resp.Body).Decode(x); err != nil {
+	text, err := io.ReadAll(resp.Body)
+	if err == nil {
+		err = api.ReadAnswer(text, x)
+	}
+	if err != nil {
 		return command.Failed(errors.Join(fmt.Errorf("%s does not answer like this service", url), err))
 	}
 	return nil

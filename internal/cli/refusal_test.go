@@ -34,9 +34,15 @@ func TestAlertIsRefusal(t *testing.T) {
 
 // A command ends with an error at a server that answers anything with the same JSON.
 func TestStrangersEndCommands(t *testing.T) {
-	const circle = `{"items": [], "next": "x"}`
+	const empty, circle = `{"ok": true}`, `{"items": [], "next": "x"}`
 	for args, answer := range map[string]string{
-		"list usage -o csv": circle,
+		"list usage -o csv":             circle,
+		"purge namespace web --yes":     empty,
+		"explain shop user=ada":         empty,
+		"explain shop user=ada -o json": empty,
+		"status":                        empty,
+		"get entity user/ada":           empty,
+		"console":                       empty,
 	} {
 		t.Run(args, func(t *testing.T) {
 			var asked atomic.Int64
@@ -51,7 +57,7 @@ func TestStrangersEndCommands(t *testing.T) {
 			}))
 			defer s.Close()
 			root := &cobra.Command{SilenceErrors: true, SilenceUsage: true}
-			root.AddCommand(NewList())
+			root.AddCommand(NewList(), NewPurge(), NewExplain(), NewStatus(), NewGet(), NewConsole())
 			root.SetOut(io.Discard)
 			root.SetErr(io.Discard)
 			root.SetArgs(append(strings.Fields(args), "--server", s.URL))

@@ -11,6 +11,7 @@ import (
 	"mime"
 	"net/http"
 	"net/url"
+	"reflect"
 	"strconv"
 	"strings"
 	"time"
@@ -137,23 +138,30 @@ func send[V any](ctx context.Context, c *Client, method, path string, q url.Valu
 	if kind != "application/json" {
 		return nil, fmt.Errorf("%s does not answer like this service: its answer is %q", req.URL.Redacted(), kind)
 	}
-	err = json.Unmarshal(text, v)
-	if a, ok := any(v).(answer); err == nil && ok && !a.complete() {
-		err = fmt.Errorf("its answer is %.200q", text)
-	}
-	if err != nil {
+	if err := ReadAnswer(text, v); err != nil {
 		return nil, errors.Join(fmt.Errorf("%s does not answer like this service", req.URL.Redacted()), err)
 	}
 	return v, nil
 }
 
-// answer is an answer that no other JSON is taken for: a list that is none is not empty, and a change without a result
-// was not made.
-type answer interface{ complete() bool }
-
-func (l *List[V]) complete() bool { return l.Items != nil }
-
-func (c *Change[V]) complete() bool { return c.Result != "" }
+// ReadAnswer reads an answer of the service into v, a pointer to a struct. No other JSON is taken for it: it has one of
+// the members that each answer of this kind has.
+func ReadAnswer(text []byte, v any) error {
+	if err := json.Unmarshal(text, v); err != nil {
+		return err
+	}
+	var members map[string]json.RawMessage
+	if err := json.Unmarshal(text, &members); err != nil {
+		return err
+	}
+	for _, f := range reflect.VisibleFields(reflect.TypeOf(v).Elem()) {
+		name, options, _ := strings.Cut(f.Tag.Get("json"), ",")
+		if _, ok := members[name]; ok && options == "" {
+			return nil
+		}
+	}
+	return fmt.Errorf("its answer is %.200q", text)
+}
 
 func (c *Client) request(ctx context.Context, method, path string, q url.Values, body any, o ClientOptions) (*http.Request, error) {
 	q = o.query(q)

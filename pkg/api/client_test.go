@@ -127,7 +127,7 @@ func TestStrangers(t *testing.T) {
 	}
 }
 
-// JSON of another server is no list, and no change that was made.
+// JSON of another server is no answer: no list, no change that was made, and no purge that goes on.
 func TestStrangersWithJSON(t *testing.T) {
 	for _, text := range []string{"{}", "null", `{"status": "ok"}`} {
 		server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
@@ -146,6 +146,9 @@ func TestStrangersWithJSON(t *testing.T) {
 			},
 			"a switch": func() error { _, err := n.Disable(t.Context(), api.Subject{}, api.ClientOptions{}); return err },
 			"a state":  func() error { _, err := n.Delete(t.Context(), api.ClientOptions{}); return err },
+			"a purge":  func() error { _, err := n.Purge(t.Context()); return err },
+			"a status": func() error { _, err := c.Status(t.Context()); return err },
+			"a record": func() error { _, err := n.Entity(t.Context(), "a"); return err },
 		} {
 			if err := ask(); err == nil || !strings.Contains(err.Error(), "does not answer like this service") {
 				t.Errorf("%s, %s: %v", name, text, err)
