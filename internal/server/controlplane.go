@@ -91,14 +91,18 @@ func (p *controlPlane) await(ctx context.Context, cfg *config.XDS, log *slog.Log
 	}
 }
 
-// applyDomains puts the domains of the control plane in force, or returns why they cannot be used.
-func (s *Service) applyDomains(ctx context.Context, domains []descriptor.DomainSpec) error {
+// applyDomains puts the domains of the control plane in force, or returns why they cannot be used. problem is why its
+// answer has none.
+func (s *Service) applyDomains(ctx context.Context, domains []descriptor.DomainSpec, problem error) error {
 	p := &s.control
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	before, known := p.domains, p.known
-	p.domains, p.known = domains, true
-	if err := s.putInForce(ctx, p.files, admin.FromControlPlane); err != nil {
+	before, known, err := p.domains, p.known, problem
+	if err == nil {
+		p.domains, p.known = domains, true
+		err = s.putInForce(ctx, p.files, admin.FromControlPlane)
+	}
+	if err != nil {
 		p.domains, p.known = before, known
 		p.updates.WithLabelValues("refused").Inc()
 		s.refused(admin.FromControlPlane, "the rules of the control plane cannot be used; the log has the reason")

@@ -3,7 +3,6 @@ package server
 import (
 	"context"
 	"errors"
-	"fmt"
 	"log/slog"
 	"math/rand/v2"
 	"os"
@@ -38,8 +37,8 @@ type xdsClient struct {
 	// File keeps the last rules; "" = they end with the process.
 	File string
 	Log  *slog.Logger
-	// Apply puts all domains in force, or returns why none is.
-	Apply func(ctx context.Context, domains []descriptor.DomainSpec) error
+	// Apply puts all domains of an answer in force, or returns why none is. problem is why it has none.
+	Apply func(ctx context.Context, domains []descriptor.DomainSpec, problem error) error
 	// Connected is told when the control plane answers, and when its stream ends.
 	Connected func(bool)
 
@@ -198,9 +197,6 @@ func (c *xdsClient) hold() time.Duration {
 // take puts an answer in force, or returns why it is refused.
 func (c *xdsClient) take(ctx context.Context, answer *discoveryv3.DiscoveryResponse) error {
 	c.Connected(true)
-	if answer.GetTypeUrl() != xdsTypeURL {
-		return fmt.Errorf("the type is %.200q, and %s was asked for", answer.GetTypeUrl(), xdsTypeURL)
-	}
 	if err := c.apply(ctx, answer); err != nil {
 		c.Log.ErrorContext(ctx, "the rules of the control plane are not used, and those in force stay", "version", answer.GetVersionInfo(), "error", err)
 		return err
@@ -215,10 +211,7 @@ func (c *xdsClient) take(ctx context.Context, answer *discoveryv3.DiscoveryRespo
 
 func (c *xdsClient) apply(ctx context.Context, answer *discoveryv3.DiscoveryResponse) error {
 	domains, err := xdsDomains(answer)
-	if err != nil {
-		return err
-	}
-	return c.Apply(ctx, domains)
+	return c.Apply(ctx, domains, err)
 }
 
 // keep writes the answer to the file.

@@ -38,7 +38,10 @@ type appliedDomains struct {
 }
 
 // put is a service that has no domain "wrong", and compiles the others.
-func (a *appliedDomains) put(_ context.Context, specs []descriptor.DomainSpec) error {
+func (a *appliedDomains) put(_ context.Context, specs []descriptor.DomainSpec, problem error) error {
+	if problem != nil {
+		return problem
+	}
 	if _, problems := descriptor.Compile(specs, nil); len(problems) > 0 {
 		return errors.New(problems[0].Path + ": " + problems[0].Text)
 	}

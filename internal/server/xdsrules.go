@@ -19,6 +19,9 @@ const maxTreeLevels = 256
 
 // xdsDomains returns the domains of an answer. An error names the resource.
 func xdsDomains(answer *discoveryv3.DiscoveryResponse) ([]descriptor.DomainSpec, error) {
+	if answer.GetTypeUrl() != xdsTypeURL {
+		return nil, fmt.Errorf("the type is %.200q, and %s was asked for", answer.GetTypeUrl(), xdsTypeURL)
+	}
 	domains := make([]descriptor.DomainSpec, 0, len(answer.GetResources()))
 	owner := make(map[string]string)
 	for i, resource := range answer.GetResources() {
