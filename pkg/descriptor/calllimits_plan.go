@@ -89,12 +89,12 @@ func (p *limitPlanner) matched(rule *Rule) {
 	}
 }
 
-// deny makes a limit deny the call, unless the call is a charge.
+// deny makes a limit deny the call, unless the call is a charge. A charge is lost for this limit.
 func (p *limitPlanner) deny(rule *Rule, why string) {
 	p.matched(rule)
-	p.out.Why = why
+	p.out.Why, p.out.Rule = why, rule
 	if p.out.Mode == limiter.Consume {
-		p.out.Kind, p.out.Rule = Denied, rule
+		p.out.Kind = Denied
 	}
 }
 

@@ -33,12 +33,18 @@ func (m *metrics) count(st *state, c *call) {
 	}
 }
 
-// countLimits counts a call to the limits of a limitador file: each limit that applies.
+// countLimits counts a call to the limits of a limitador file: each limit that applies, and the one for which a charge is
+// lost.
 func countLimits(st *state, c *call, o *descriptor.Outcome) {
 	for take := o.First; take < o.First+o.Count; take++ {
 		one := *o
 		one.First, one.Count = take, 1
 		c.count(&one, st.take(c, o, take))
+	}
+	if o.Why != "" {
+		lost := *o
+		lost.Count = 0
+		c.count(&lost, st.of(c, o))
 	}
 }
 

@@ -164,9 +164,9 @@ func (r *ruling) unlimited(o *descriptor.Outcome) bool {
 	return o.Kind == descriptor.Unlimited || o.Kind == descriptor.Exempt
 }
 
-// booking returns the result of the descriptor's charges or refunds.
+// booking returns the result of the descriptor's charges or refunds. A charge that has no take is lost.
 func (r *ruling) booking(o *descriptor.Outcome) string {
-	if r.missing(o) || o.Why != "" {
+	if r.missing(o) || o.Why != "" && o.Count == 0 {
 		return bookingLost
 	}
 	return cmp.Or(r.verdict.unbooked, bookingDone)
