@@ -145,6 +145,8 @@ func testBalances(t *testing.T, s *service, b browser) {
 	b.run(t, "top up", verb("top-up"), confirm("1.5"), says("#changed-here", "changed: 3.5"))
 	s.spend(t, "key-7", 9, 3)
 	b.run(t, "an amount that the service refuses", verb("set"), confirm("1e30"), says("#adjust .problem", "tokens"), click("#adjust-cancel"))
+	tried := "#balance-rows tr[data-resource=gpt-4][data-limit='rpm.shadow'] button[data-verb="
+	b.run(t, "reset a limit that is tried", click(tried+"reset]"), says("#adjust-title", "Reset rpm.shadow of key/key-7"), click("#adjust-do"), says("#changed-here", "gpt-4 rpm.shadow changed: 4"))
 	b.run(t, "reset", verb("reset"), says("#adjust-title", "Reset rpm of key/key-7 for gpt-4?"), click("#adjust-do"), says("#changed-here", "changed: 5"), says("#history-rows", "olga"))
 	s.spend(t, "key-7", 9, 5)
 	b.run(t, "limits are not hers", page("#limits"), seen("#limit-rows tr"), holds(`[...document.querySelectorAll(".administer")].every((e) => !e.checkVisibility())`))

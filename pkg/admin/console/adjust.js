@@ -32,10 +32,11 @@ export function startAdjust() {
   };
 }
 
-// openAdjust asks for the amount and the confirmation of a verb on a limit of a bucket.
+// openAdjust asks for the amount and the confirmation of a verb on a limit of a bucket. limit.held is its name in the
+// bucket, where that is another one: rpm of rpm.shadow.
 export function openAdjust(verb, bucket, limit, balance, done) {
   const { button, about, least, amount: asked } = verbs[verb];
-  const body = { entity: bucket.entity, resource: bucket.resource, variant: bucket.variant || ordinary, limit: limit.name, once: once() };
+  const body = { entity: bucket.entity, resource: bucket.resource, variant: bucket.variant || ordinary, limit: limit.held || limit.name, once: once() };
   openDialog(`${button} ${limit.name} of ${nameText(bucket.entity)} for ${nameText(bucket.resource)}?`,
     `It has ${balance} of ${limitText(limit.name, limit.limit)}. ${about} The change is in the audit.`, button, asked, least, done);
   byID("adjust-excess-label").hidden = verb !== "top-up";
@@ -44,7 +45,7 @@ export function openAdjust(verb, bucket, limit, balance, done) {
     if (verb === "top-up" && byID("adjust-excess").value) body.excess = byID("adjust-excess").value;
     const changed = await ask(inNamespace("buckets", verb) + query(), { method: "POST", body });
     const left = changed.after?.limits.find((l) => l.name === body.limit);
-    return `${nameText(body.resource)} ${body.limit} ${changed.result}: ${amount(body.limit, left?.available ?? 0)}, in force on every replica within 5 s.${cutText(verb, changed)}${endText(changed)}`;
+    return `${nameText(body.resource)} ${limit.name} ${changed.result}: ${amount(body.limit, left?.available ?? 0)}, in force on every replica within 5 s.${cutText(verb, changed)}${endText(changed)}`;
   };
 }
 

@@ -83,7 +83,7 @@ function rowsOf(id, all, decided, budgets) {
       const at = bucket?.limits.find((each) => each.name === base || each.name === l.name);
       if (at) shown.add(at);
       else if (others.some((b) => holds(b, resource, l.name))) continue;
-      rows.push({ id, resource, bucket, limit: { name: l.name, limit: l.limit }, source: l.source, available: at?.available, budget: budgets.get(JSON.stringify([resource, l.name])) });
+      rows.push({ id, resource, bucket, limit: { name: l.name, held: at?.name, limit: l.limit }, source: l.source, available: at?.available, budget: budgets.get(JSON.stringify([resource, l.name])) });
     }
   }
   for (const bucket of buckets) {
