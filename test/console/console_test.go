@@ -244,6 +244,7 @@ func testMistakes(t *testing.T, s *service, b browser) {
 		chromedp.SendKeys("#token", strings.Repeat("x", 40)+kb.Enter), says("#login .problem", "the token is not known"))
 	b.look(t, "login")
 	b.login(t, s, "ada")
+	b.run(t, "a page that is none", page("#constructor"), seen("#now"), page("#limits"), says("#limit-rows", "system"))
 	edit := func(text string) step {
 		return chromedp.Steps(fill("#lines", text), click("#save"))
 	}

@@ -19,7 +19,7 @@ function turn() {
   if (!status) return;
   const [name, query = ""] = location.hash.slice(1).split("?");
   if (name === "main") return; // the link to skip to the page
-  const page = name in pages ? name : "now";
+  const page = Object.hasOwn(pages, name) ? name : "now";
   close();
   if (byID("adjust").open) byID("adjust").close();
   const parameters = new URLSearchParams(query);
