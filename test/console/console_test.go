@@ -333,5 +333,17 @@ func testHostile(t *testing.T, s *service, b browser) {
 		b.run(t, "the entity", evaluate(fmt.Sprintf(`location.hash = "entity?" + new URLSearchParams({id: %q})`, id)), says("#balance-rows", "5/hour"), chromedp.Sleep(0))
 		b.look(t, "")
 	}
+	long := strings.Repeat("edit-", 60)
+	for _, of := range []string{long, "%FFedit"} {
+		if err := s.put(t.Context(), "entities/"+of+"/gpt-4", `{"limits": {"rpm": "6/hour"}}`); err != nil {
+			t.Fatal(err)
+		}
+	}
+	row := func(text string) string {
+		return fmt.Sprintf(`[...document.querySelectorAll("#limit-rows tr")].find((e) => e.textContent.includes(%q)).querySelector("button")`, text)
+	}
+	b.run(t, "limits of a name that no field can have", page("#limits"), says("#limit-rows", "base64:"), holds(row("base64:")+` === null`))
+	b.run(t, "limits of a long name", says("#limit-rows", "edit-edit"), evaluate(row("edit-edit")+".click()"), says("#drop", "Delete"),
+		holds(fmt.Sprintf(`document.querySelector("#limit-entity").value === %q`, long)), holds(`document.querySelector("#lines").value === "rpm: 6/hour"`))
 	b.run(t, "a search", chromedp.SendKeys("#query", names[0]+kb.Enter), says("#entity-title", names[0]), holds(`document.querySelectorAll("main img").length === 0`), page("#audit?subject=%3Cscript%3E"), says("#audit-rows", "no change fits"))
 }

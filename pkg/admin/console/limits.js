@@ -1,5 +1,5 @@
 import { ask, askTop, endText, inNamespace } from "./api.js";
-import { byID, entityLink, make, mark, nameText, number, replace, show } from "./dom.js";
+import { byID, entityLink, isPlain, make, mark, nameText, number, replace, show } from "./dom.js";
 import { limitText, linesOf, parseLines } from "./limittext.js";
 
 const pageSize = 200; // records of a page of either list
@@ -204,18 +204,21 @@ class List {
   }
 
   row(l) {
-    const editable = ["system", "resource", "entity"].includes(l.level);
+    const editable = ["system", "resource", "entity"].includes(l.level) && [l.entity, l.resource].every(fits);
     const limits = Object.entries(l.limits).map(([name, limit]) => make("div", { class: l.masked?.has(name) ? "masked" : "" }, make("b", {}, name), " ", limitText(name, limit),
       l.shadow || name.endsWith(".shadow") ? mark("shadow", "", "it denies nothing") : "", l.masked?.has(name) ? mark("masked", "warn", "a stored limit of the same name and level decides") : ""));
     return make("tr", {}, make("td", {}, l.level), make("td", {}, l.entity !== undefined && l.level === "entity" ? entityLink(l.entity) : ofText(l)),
       make("td", {}, l.resource === undefined ? "" : make("bdi", {}, nameText(l.resource))), make("td", {}, ...limits, l.inherit === false ? mark("alone", "warn", "names that it lacks have no limit") : "", l.disabled ? mark("disabled", "bad") : ""),
       make("td", {}, l.from === "file" ? "the file" : "the store"),
       make("td", {}, editable ? make("button", { type: "button", class: "link administer", "aria-label": `${l.from === "file" ? "Override" : "Change"} the limits of ${l.level} ${nameText(l.entity)} ${nameText(l.resource)}`,
-        click: () => this.edit(l.level, nameText(l.entity), nameText(l.resource)) }, l.from === "file" ? "Override" : "Change") : ""));
+        click: () => this.edit(l.level, l.entity ?? "", l.resource ?? "") }, l.from === "file" ? "Override" : "Change") : ""));
   }
 }
 
 const places = ["system", "resource", "kind", "plan", "rule", "entity"];
+
+// fits reports whether a field for one line of text keeps a name as it is.
+const fits = (name) => name === undefined || name === null || (isPlain(name) && !/[\r\n]/.test(name));
 
 function ofText(l) {
   if (l.level === "rule") return `${l.name} of domain ${l.domain}, entity ${nameText(l.entity)}`;
