@@ -343,6 +343,8 @@ func testHostile(t *testing.T, s *service, b browser) {
 		return fmt.Sprintf(`[...document.querySelectorAll("#limit-rows tr")].find((e) => e.textContent.includes(%q)).querySelector("button")`, text)
 	}
 	b.run(t, "limits of a name that no field can have", page("#limits"), says("#limit-rows", "base64:"), holds(row("base64:")+` === null`))
+	b.run(t, "limits of a name that no address can have", page("#limits?level=entity&entity=..&resource=system"), says("#edit .problem", "No address"), click("#save"), says("#edit .problem", "No address"),
+		holds(`document.querySelector("#decides").textContent === ""`), page("#entity?id=.."), says("#family .problem", "No address"), page("#limits"))
 	b.run(t, "limits of a long name", says("#limit-rows", "edit-edit"), evaluate(row("edit-edit")+".click()"), says("#drop", "Delete"),
 		holds(fmt.Sprintf(`document.querySelector("#limit-entity").value === %q`, long)), holds(`document.querySelector("#lines").value === "rpm: 6/hour"`))
 	b.run(t, "a search", chromedp.SendKeys("#query", names[0]+kb.Enter), says("#entity-title", names[0]), holds(`document.querySelectorAll("main img").length === 0`), page("#audit?subject=%3Cscript%3E"), says("#audit-rows", "no change fits"))

@@ -75,9 +75,13 @@ export async function askTop(of) {
   return items;
 }
 
-// inNamespace returns a path below the namespace of the page.
+// inNamespace returns a path below the namespace of the page. Browsers take the parts "." and ".." out of any path, which
+// is that of another record then.
 export function inNamespace(...parts) {
-  return "/v1/namespaces/" + [namespace(), ...parts].map(encodeURIComponent).join("/");
+  const all = [namespace(), ...parts];
+  const dots = all.find((part) => part === "." || part === "..");
+  if (dots) throw new Problem(0, `No address of a browser can have the name “${dots}”: use the command ratelimit`);
+  return "/v1/namespaces/" + all.map(encodeURIComponent).join("/");
 }
 
 // every calls fn now and at intervals of ms, while the page is visible and on() is true. Calls
