@@ -32,9 +32,9 @@ func TestConsole(t *testing.T) {
 			t.Run("now", func(t *testing.T) { testNow(t, s, openTab(all, t)) })
 			for test, fn := range map[string]func(*testing.T, *service, browser){
 				"entity": testEntity, "balances": testBalances, "sources": testSources, "limits": testLimits,
-				"explain": testExplain, "audit": testAudit, "mistakes": testMistakes, "keyboard": testKeyboard, "hostile": testHostile,
+				"explain": testExplain, "audit": testAudit, "mistakes": testMistakes, "keyboard": testKeyboard, "hostile": testHostile, "many": testMany,
 			} {
-				if name == "valkey" && !slices.Contains([]string{"entity", "balances"}, test) {
+				if name == "valkey" && !slices.Contains([]string{"entity", "balances"}, test) || name != "embedded" && test == "many" {
 					continue
 				}
 				t.Run(test, func(t *testing.T) { fn(t, s, openTab(all, t)) })
@@ -348,4 +348,25 @@ func testHostile(t *testing.T, s *service, b browser) {
 	b.run(t, "limits of a long name", says("#limit-rows", "edit-edit"), evaluate(row("edit-edit")+".click()"), says("#drop", "Delete"),
 		holds(fmt.Sprintf(`document.querySelector("#limit-entity").value === %q`, long)), holds(`document.querySelector("#lines").value === "rpm: 6/hour"`))
 	b.run(t, "a search", chromedp.SendKeys("#query", names[0]+kb.Enter), says("#entity-title", names[0]), holds(`document.querySelectorAll("main img").length === 0`), page("#audit?subject=%3Cscript%3E"), says("#audit-rows", "no change fits"))
+}
+
+// A list that a page does not show in whole says so.
+func testMany(t *testing.T, s *service, b browser) {
+	t.Helper()
+	for i := range 503 {
+		if err := s.change(t.Context(), fmt.Sprintf("many/limits/entities/user-%d/gpt-4?allowNew=true", i), `{"limits": {"rpm": "6/hour"}}`); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for i := range 101 {
+		if err := s.change(t.Context(), fmt.Sprintf("many/disabled/entities/user-%d", i), ""); err != nil {
+			t.Fatal(err)
+		}
+	}
+	b.login(t, s, "ada")
+	b.run(t, "what is disabled", fill("#namespace", "many"), page("#entities"), says("#disabled", "user-0"), says("#disabled", "and more"))
+	more := chromedp.Steps(seen("#limits-more"), click("#limits-more"))
+	b.run(t, "limits", page("#limits"), says("#limit-rows", "user-0"), says("#limits-more", "More (2"), more, says("#limits-more", "More (4"), more, unseen("#limits-more"),
+		holds(`document.querySelectorAll("#limit-rows tr").length === 501`), says("#limit-rows", "more: a search finds them"))
+	b.look(t, "")
 }

@@ -279,11 +279,18 @@ func (s *service) call(ctx context.Context, n int, entries ...map[string]string)
 
 // put replaces the limits of a level, as another operator would.
 func (s *service) put(ctx context.Context, level, body string) error {
-	request, err := http.NewRequestWithContext(ctx, http.MethodPut, "http://"+s.admin+"/v1/namespaces/default/limits/"+level+"?allowNew=true", strings.NewReader(body))
+	return s.change(ctx, "default/limits/"+level+"?allowNew=true", body)
+}
+
+// change makes a change by PUT, as another operator would. "" is no body.
+func (s *service) change(ctx context.Context, path, body string) error {
+	request, err := http.NewRequestWithContext(ctx, http.MethodPut, "http://"+s.admin+"/v1/namespaces/"+path, strings.NewReader(body))
 	if err != nil {
 		return err
 	}
-	request.Header.Set("Content-Type", "application/json")
+	if body != "" {
+		request.Header.Set("Content-Type", "application/json")
+	}
 	request.Header.Set("Authorization", "Bearer "+s.tokens["ada"])
 	response, err := http.DefaultClient.Do(request)
 	if err != nil {

@@ -85,11 +85,13 @@ async function listBusiest(on) {
 async function listDisabled(on) {
   const part = byID("stopped");
   try {
-    const { items } = await ask(inNamespace("disabled") + "?size=100");
+    const { items, next } = await ask(inNamespace("disabled") + "?size=100");
     if (!on()) return;
     part.hidden = items.length === 0;
-    replace(byID("disabled"), items.map((d) => make("li", {}, d.level === "entity" ? entityLink(d.entity) : `${d.level} ${nameText(d.resource)}`,
-      d.since ? make("span", { class: "quiet" }, ` since ${d.since.slice(0, 16).replace("T", " ")}${d.by ? ` by ${d.by}` : ""}${d.reason ? `: ${d.reason}` : ""}`) : "")), "nothing");
+    const rows = items.map((d) => make("li", {}, d.level === "entity" ? entityLink(d.entity) : `${d.level} ${nameText(d.resource)}`,
+      d.since ? make("span", { class: "quiet" }, ` since ${d.since.slice(0, 16).replace("T", " ")}${d.by ? ` by ${d.by}` : ""}${d.reason ? `: ${d.reason}` : ""}`) : ""));
+    if (next) rows.push(make("li", { class: "quiet" }, "and more: ratelimit list disabled shows all"));
+    replace(byID("disabled"), rows, "nothing");
     show(part);
   } catch (error) {
     part.hidden = false;

@@ -197,10 +197,12 @@ class List {
       ...this.file.items.map((l) => ({ ...l, level: l.place, from: "file", masked: new Set(Object.keys(stored.get(key(l))?.limits || {})) })),
     ].filter((l) => !text || [l.name, l.domain, nameText(l.entity), nameText(l.resource), ...Object.keys(l.limits)].some((name) => (name || "").includes(text)));
     all.sort((a, b) => places.indexOf(a.level) - places.indexOf(b.level) || nameText(a.entity).localeCompare(nameText(b.entity)) || nameText(a.resource).localeCompare(nameText(b.resource)));
-    replace(byID("limit-rows"), all.slice(0, shownRows).map((l) => this.row(l)), text ? `no limit with “${text}”` + (this.stored.next ? " in the pages that were read" : "") : "there are none");
+    const rows = all.slice(0, shownRows).map((l) => this.row(l));
+    if (all.length > shownRows) rows.push(make("tr", {}, make("td", { colspan: 9, class: "quiet" }, `${number.format(all.length - shownRows)} more: a search finds them`)));
+    replace(byID("limit-rows"), rows, text ? `no limit with “${text}”` + (this.stored.next ? " in the pages that were read" : "") : "there are none");
     const more = this.stored.next || this.file.next;
     byID("limits-more").hidden = !more;
-    byID("limits-more").textContent = `More (${number.format(all.length)} shown)`;
+    byID("limits-more").textContent = `More (${number.format(Math.min(all.length, shownRows))} shown)`;
   }
 
   row(l) {
