@@ -4,7 +4,7 @@ package api
 // allowNew has its kind, or is true.
 const (
 	NewNamespace = "namespace" // one that was never in use
-	NewEntity    = "entity"    // one that is nowhere, to be disabled; one of limits that misspells a known one
+	NewEntity    = "entity"    // one that is nowhere, to be disabled; one of limits that misspells a known one; a name that lists have cut
 	NewParent    = "parent"    // an entity that is nowhere
 	NewResource  = "resource"  // one that no rule takes from, or that misspells a known one
 	NewLimit     = "limit"     // one that no level, plan or rule has

@@ -3,6 +3,7 @@ package limiter
 import (
 	"crypto/sha256"
 	"encoding/hex"
+	"strings"
 )
 
 // MaxShownName is the longest name that is kept as it is, in bytes.
@@ -22,4 +23,9 @@ func ShortName(name string) string {
 func shorten(name string) string {
 	sum := sha256.Sum256([]byte(name))
 	return name[:MaxShownName+1-2*len(sum)] + hex.EncodeToString(sum[:])
+}
+
+// Shortened reports whether a name has the form of one that ShortName has shortened.
+func Shortened(name string) bool {
+	return len(name) == MaxShownName+1 && strings.Trim(name[len(name)-2*sha256.Size:], "0123456789abcdef") == ""
 }

@@ -27,6 +27,9 @@ func TestOf(t *testing.T) {
 	if limiter.ShortName(long+"a") == limiter.ShortName(long+"b") {
 		t.Error("two names are one")
 	}
+	if short := limiter.ShortName(long); !limiter.Shortened(short) || limiter.Shortened(long) || limiter.Shortened(long+short) {
+		t.Errorf("%q is not told from longer names", short)
+	}
 	if stored := limiter.ShortName(long); limiter.ShortName(stored) == stored {
 		t.Error("a name is taken for the short form of another")
 	}

@@ -29,7 +29,7 @@ func (a *API) entityEndpoints() []endpoint {
 		},
 		{
 			method: http.MethodPut, path: entityPath, role: admin.RoleAdminister, result: api.EntityChange{}, body: api.Entity{},
-			query:   changeParams(allowNew(api.NewNamespace, api.NewParent, api.NewPlan)),
+			query:   changeParams(allowNew(api.NewNamespace, api.NewEntity, api.NewParent, api.NewPlan)),
 			summary: "Create or replace an entity", run: a.putEntity,
 		},
 		{
@@ -114,6 +114,9 @@ func (a *API) checkNewEntity(c *call, e *limiter.Entity) error {
 		return err
 	}
 	if err := a.cfg.Sources.checkPlan(c, e.Plan); err != nil {
+		return err
+	}
+	if err := a.newNames().checkCut(c, e.ID); err != nil {
 		return err
 	}
 	return a.newNames().checkParent(c, e.ID, e.Parent)

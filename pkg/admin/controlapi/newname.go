@@ -72,6 +72,15 @@ func (n *newName) refused() error {
 	return invalid("%s A new name needs --allow-new, or the parameter allowNew=true", n.note())
 }
 
+// cutName returns a new name that has the form in which lists have a long one; nil = it has another form. title comes
+// before it.
+func cutName(title, name string) *newName {
+	if !limiter.Shortened(name) {
+		return nil
+	}
+	return &newName{text: fmt.Sprintf("%s%s is new, and looks like a name of more than %d bytes as lists cut it", title, api.Name(name), limiter.MaxShownName)}
+}
+
 // refuse refuses a new name, unless there is none or an error.
 func refuse(name *newName, err error) error {
 	if err != nil {
@@ -125,6 +134,15 @@ func (n newNames) namespaces(c *call) ([]string, error) {
 	return known, nil
 }
 
+// checkCut refuses the ID of a new entity where it has the form in which lists have a long one.
+func (n newNames) checkCut(c *call, id string) error {
+	allowed, err := c.allows(api.NewEntity)
+	if err != nil || allowed || n.file == nil || !limiter.Shortened(id) {
+		return err
+	}
+	return refuse(n.newEntity(c, "entity ", id))
+}
+
 // checkParent refuses a parent that is nowhere, unless the entity has it already.
 func (n newNames) checkParent(c *call, id, parent string) error {
 	allowed, err := c.allows(api.NewParent)
@@ -160,6 +178,9 @@ func (n newNames) newEntity(c *call, title, id string) (*newName, error) {
 	if err != nil || there {
 		return nil, err
 	}
+	if cut := cutName(title, id); cut != nil {
+		return cut, nil
+	}
 	known, err := n.entities(c)
 	if err != nil {
 		return nil, err
@@ -178,6 +199,9 @@ func (n newNames) checkLimitsOwner(c *call, ref limiter.Ref) error {
 	}
 	if there, err := n.hasEntity(c, ref.Entity); err != nil || there {
 		return err
+	}
+	if cut := cutName("entity ", ref.Entity); cut != nil {
+		return cut.refused()
 	}
 	known, err := n.entities(c)
 	if err != nil {
@@ -204,6 +228,9 @@ func (n newNames) newResource(c *call, name string) (*newName, error) {
 	there, err := n.hasResource(c, name)
 	if err != nil || there {
 		return nil, err
+	}
+	if cut := cutName("resource ", name); cut != nil {
+		return cut, nil
 	}
 	known, err := n.resources(c, rules.Names)
 	if err != nil {

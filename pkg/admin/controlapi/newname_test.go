@@ -1,11 +1,14 @@
 package controlapi_test
 
 import (
+	"fmt"
 	"net/http"
+	"net/url"
 	"strings"
 	"testing"
 
 	"github.com/ratelimit/ratelimit/pkg/admin"
+	"github.com/ratelimit/ratelimit/pkg/limiter"
 )
 
 // The parameter allowNew allows names that are new, of each kind or of some.
@@ -34,6 +37,27 @@ func TestNewNamesNeedAParameter(t *testing.T) {
 		got := s.as(t, admin.RoleAdminister, http.MethodPut, test.target, test.body, "Content-Type", "application/json")
 		if got.Code != test.code || !strings.Contains(got.Body.String(), test.want) && !strings.Contains(test.target, test.want) {
 			t.Errorf("%s %s: %d %s; want %d %s", test.target, test.body, got.Code, got.Body, test.code, test.want)
+		}
+	}
+}
+
+// A name as lists cut a long one is no new name: limits of it would count for no request.
+func TestCutNamesAreNoNewNames(t *testing.T) {
+	s := newServer(t, nil)
+	for i, test := range []struct{ target, body string }{
+		{"entities/%s", `{}`},
+		{"disabled/entities/%s", ""},
+		{"limits/entities/%s/r", `{"limits": {"l": "5/day"}}`},
+		{"limits/resources/%s", `{"limits": {"l": "5/day"}}`},
+	} {
+		target := "/v1/namespaces/default/" + fmt.Sprintf(test.target, url.PathEscape(limiter.ShortName("key/"+strings.Repeat("k", 300+i))))
+		const want = "a name of more than 256 bytes as lists cut it"
+		got := s.as(t, admin.RoleAdminister, http.MethodPut, target+"?allowNew=false", test.body, "Content-Type", "application/json")
+		if got.Code != http.StatusBadRequest || !strings.Contains(got.Body.String(), want) {
+			t.Errorf("%s: %d %s; want 400 %s", test.target, got.Code, got.Body, want)
+		}
+		if got := s.as(t, admin.RoleAdminister, http.MethodPut, target+"?allowNew=true", test.body, "Content-Type", "application/json"); got.Code/100 != 2 {
+			t.Errorf("%s with allowNew: %d %s", test.target, got.Code, got.Body)
 		}
 	}
 }
