@@ -84,7 +84,7 @@ func (s *Service) run(ctx context.Context, file string, opts config.Options, han
 	asked := make(chan struct{})
 	opts.Reload = asked
 	group.Go(func() error { return s.watch(groupCtx, file, opts) })
-	group.Go(func() error { return s.obey(groupCtx, hangups, asked) })
+	group.Go(func() error { return s.certificates.obey(groupCtx, s.log, hangups, asked) })
 	group.Go(func() error { return s.Tell(groupCtx) })
 	group.Go(func() error { return s.dataWatch.run(groupCtx) })
 	group.Go(func() error { return s.watchBudgets(answering) })

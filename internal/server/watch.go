@@ -90,17 +90,17 @@ func publicReason(err error) string {
 	return where + ": the log has the reason"
 }
 
-// obey has the configuration and the certificates read again at each signal, until
+// obey reads the certificates again at each signal, and has the configuration read again, until
 // ctx ends.
-func (s *Service) obey(ctx context.Context, hangups <-chan os.Signal, ask chan<- struct{}) error {
+func (c *certificates) obey(ctx context.Context, log *slog.Logger, hangups <-chan os.Signal, ask chan<- struct{}) error {
 	for {
 		select {
 		case <-ctx.Done():
 			return nil
 		case <-hangups:
 		}
-		s.log.InfoContext(ctx, "reading the configuration and the certificates again: SIGHUP")
-		for _, pair := range s.certificates.pairs {
+		log.InfoContext(ctx, "reading the configuration and the certificates again: SIGHUP")
+		for _, pair := range c.pairs {
 			pair.read(ctx)
 		}
 		select {
