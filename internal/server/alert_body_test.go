@@ -13,7 +13,11 @@ func TestEventsNameAnyEntity(t *testing.T) {
 		e := event(entity)
 		e.Resource, e.Namespace = entity, entity
 		text, err := encode(&e)
-		var got struct{ Entity, Resource, Namespace api.Name }
+		var got struct {
+			Entity    api.Name `json:"entity"`
+			Resource  api.Name `json:"resource"`
+			Namespace api.Name `json:"namespace"`
+		}
 		if err == nil {
 			err = json.Unmarshal(text, &got)
 		}
