@@ -102,6 +102,11 @@ func TestAServerThatLosesItsTable(t *testing.T) {
 	if code, _ := missed.ask(t, "eve"); code != http.StatusTooManyRequests {
 		t.Errorf("without a table: %d, want on_unavailable", code)
 	}
+	eventually(t, "the reason in the status", func() bool {
+		missed.ask(t, "eve")
+		_, out, _ := output(t, "status", "--server", missed.adminURL(t))
+		return strings.Contains(out, "the server of the store has lost the table missed") && strings.Contains(out, "or begin anew with ratelimit valkey create\n")
+	})
 	if code, out, errs := output(t, "valkey", "create", "--address", server.Address, "--table", "missed"); code != command.ExitOK {
 		t.Fatalf("create: exit code %d\n%s%s", code, out, errs)
 	}

@@ -115,6 +115,9 @@ func statusTable(s *api.Status, answered string, wide bool) string {
 	}
 	lines = append(lines, statusLine{"version", s.Version})
 	lines = append(lines, statusLine{"you", fmt.Sprintf("%s, role %s", dash(s.Principal), s.Role)}, statusLine{"store", storeText(s)})
+	if st := s.StoreState; st != nil && st.Cause != "" {
+		lines = append(lines, statusLine{"calls end in", strings.Join(strings.Fields(st.Cause), " ")})
+	}
 	lines = append(lines, statusLine{"keeps", keepsText(s.Can)})
 	if !s.Started.IsZero() {
 		lines = append(lines, presentLines(s, wide)...)

@@ -124,10 +124,13 @@ func (o *outages) state() *admin.StoreState {
 	if o.store == nil {
 		return nil
 	}
-	state := o.store.State()
+	state, cause := o.store.State(), ""
+	if state.Cause != nil {
+		cause = state.Cause.Error()
+	}
 	return &admin.StoreState{
 		Type: string(o.kind), State: state.Condition.String(), Since: state.Since.UTC(),
-		Policy: o.policy.String(), RulesWithAnother: o.own,
+		Policy: o.policy.String(), RulesWithAnother: o.own, Cause: cause,
 	}
 }
 

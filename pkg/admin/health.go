@@ -54,6 +54,8 @@ type StoreState struct {
 	Policy string    `json:"policy"`         // decision.on_unavailable
 	// RulesWithAnother is the number of rules with another policy.
 	RulesWithAnother int `json:"rules_with_another,omitempty"`
+	// Cause is the error of a call of an outage, for administrators alone.
+	Cause string `json:"-"`
 }
 
 // ConfigState is the configuration in force.

@@ -51,6 +51,8 @@ type StoreState struct {
 	State  string    `json:"state"`          // available, recovering, throttled, unavailable
 	Since  time.Time `json:"since,omitzero"` // absent = since the start
 	Policy string    `json:"policy"`         // allow, deny or local
+	// Cause is the error of a call of the outage; absent = there is none, or it is of another replica.
+	Cause string `json:"cause,omitempty"`
 }
 
 // EventKind says what an [Event] is about.

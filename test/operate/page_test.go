@@ -39,6 +39,7 @@ var (
 	leases    = regexp.MustCompile(`(?m)^(leases: +)\d+`)                                                                     // the same
 	replicas  = regexp.MustCompile(`(?m)^(replicas: +)\d seen, \d ready$`)                                                    // the same: reports take a while
 	hash      = regexp.MustCompile(`(?m)^(configuration: +)[0-9a-f]{12}`)                                                     // of the configuration: the stores differ
+	endIn     = regexp.MustCompile(`(?m)^(calls end in: +).*$`)                                                               // of an outage: the stores differ
 	denied    = regexp.MustCompile(`(?m)^(ok +Unexpected denial +)most denied in the last minute.*\n.*next: is it meant.*\n`) // the same
 	lasting   = regexp.MustCompile(`(replica is ready, for )[0-9hms]+`)                                                       // of ratelimit doctor
 	upToDate  = regexp.MustCompile(`(aggregator: +up to date )\d+ s ago`)                                                     // the same
@@ -95,6 +96,7 @@ func stable(command, text string) string {
 	}
 	text = denied.ReplaceAllString(text, "${1}no limit denied a request of this replica in the last minute\n")
 	text = eventID.ReplaceAllString(text, "${1}0000000000000001")
+	text = endIn.ReplaceAllString(text, "${1}…")
 	text = asAda(text)
 	return refilled.ReplaceAllStringFunc(text, func(number string) string {
 		whole, rest, _ := strings.Cut(number, ".")

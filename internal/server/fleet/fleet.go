@@ -99,7 +99,7 @@ func storeOf(s *admin.StoreState) *api.StoreState {
 	if s == nil {
 		return nil
 	}
-	return &api.StoreState{Type: s.Type, State: s.State, Since: s.Since, Policy: s.Policy}
+	return &api.StoreState{Type: s.Type, State: s.State, Since: s.Since, Policy: s.Policy, Cause: s.Cause}
 }
 
 // State implements controlapi.Fleet.
