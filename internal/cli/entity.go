@@ -183,6 +183,23 @@ func (f *entityFlags) apply(cmd *cobra.Command, e *api.Entity) {
 	}
 }
 
+// noteChildren notes that a deleted entity goes on as the parent of others, without limits of its own.
+func noteChildren(cmd *cobra.Command, n *api.NamespaceClient, id api.Name) {
+	const most = 3
+	children, err := n.ListEntities(cmd.Context(), id, api.Page{Size: most + 1})
+	if err != nil || len(children.Items) == 0 { // the command has its answer already
+		return
+	}
+	names := make([]string, 0, most+1)
+	for _, e := range children.Items[:min(most, len(children.Items))] {
+		names = append(names, e.ID.String())
+	}
+	if len(children.Items) > most {
+		names = append(names, "…")
+	}
+	cmd.PrintErrf("note: it still is the parent of %s: those that cascade take from it under the limits of the resource or of the system\n", strings.Join(names, ", "))
+}
+
 func deleteEntity(o *operator) *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "entity ID", Short: "Delete an entity and its limits", Args: oneID, ValidArgsFunction: completer{o}.entity,
@@ -193,6 +210,9 @@ func deleteEntity(o *operator) *cobra.Command {
 				return err
 			}
 			change, err := n.DeleteEntity(cmd.Context(), id, o.options())
+			if err == nil {
+				noteChildren(cmd, n, id)
+			}
 			return report(cmd, o, "entity "+id.String(), change, err)
 		},
 	}
