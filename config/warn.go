@@ -21,6 +21,7 @@ import (
 // - parents without limits.
 // - limits, sets and prices that nothing reaches.
 // - long periods that look like budgets.
+// - limits of money below a cent.
 // - templates and patterns in the form of other programs.
 // - headers that are never sent.
 // - leases and a directory that are not used.
@@ -34,7 +35,9 @@ func (f *file) warnings(r *yamlcfg.Report, specs []descriptor.DomainSpec) {
 	w.uncounted()
 	w.parents()
 	w.unreached(specs)
-	forms{r, make(map[string]bool)}.warn(w.takes, specs)
+	of := forms{r, make(map[string]bool)}
+	of.warn(w.takes, specs)
+	of.cents(append(f.limits.all(), f.plans...), w.takes)
 	w.firstPeriod()
 	for _, l := range append(f.limits.all(), f.plans...) {
 		w.budgets(l.Path, l.Value.limits)

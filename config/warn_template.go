@@ -8,13 +8,14 @@ import (
 
 	"github.com/ratelimit/ratelimit/config/yamlcfg"
 	"github.com/ratelimit/ratelimit/pkg/descriptor"
+	"github.com/ratelimit/ratelimit/pkg/money"
 )
 
 // otherForms are placeholders as other programs have them: {{user}} and ${user}.
 var otherForms = regexp.MustCompile(`\{\{\s*([^{}]+?)\s*\}\}|\$\{([^{}]+)\}`)
 
-// forms warns of templates and patterns in the form of other programs. They are legal text, so that all requests share one
-// bucket, or none matches.
+// forms warns of templates and patterns in the form of other programs, and of numbers that are probably dollars. They are
+// legal, so that all requests share one bucket, or none matches.
 type forms struct {
 	*yamlcfg.Report
 
@@ -56,6 +57,25 @@ func (w forms) form(t taking, path, template string) {
 			w.once(path, "has the text {%[1]s}, as {{ and }} are braces: write {%[1]s} for the value of %[1]s", key)
 		} else {
 			w.once(path, "has the character $ before the value of %[1]s: write {%[1]s} for the value alone", key)
+		}
+	}
+}
+
+// cent is a hundredth of a dollar, in tokens.
+const cent = 10_000
+
+// cents warns of limits of money that hold less than a cent. Their number is probably of dollars, and a token is a millionth of
+// one.
+func (w forms) cents(all []yamlcfg.Entry[level], takes []taking) {
+	for _, t := range takes {
+		all = append(all, yamlcfg.Entry[level]{Path: t.Path + ".limits", Value: level{limits: t.Limits}})
+	}
+	for _, l := range all {
+		for i := range l.Value.limits.Len() {
+			of := l.Value.limits.At(i)
+			if path := yamlcfg.Join(l.Path, of.Name); money.Is(of.Name) && !of.Unlimited && 0 < of.Capacity && of.Capacity < cent {
+				w.once(path, "holds %s: a number without USD counts millionths of a dollar; write %s USD for dollars", money.Amount(of.Name, of.Capacity), money.Amount("", of.Capacity))
+			}
 		}
 	}
 }
