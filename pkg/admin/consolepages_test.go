@@ -4,10 +4,12 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
 	"github.com/ratelimit/ratelimit/pkg/admin"
+	"github.com/ratelimit/ratelimit/pkg/limiter"
 )
 
 func get(t *testing.T, h http.Handler, path string, header ...string) *httptest.ResponseRecorder {
@@ -116,5 +118,16 @@ func TestCache(t *testing.T) {
 	}
 	if get(t, h, "/console/api.js").Header().Get("ETag") == first.Header().Get("ETag") {
 		t.Error("two files have one ETag")
+	}
+}
+
+// The page of the audit offers each action.
+func TestPageOffersEachAction(t *testing.T) {
+	_, list, _ := strings.Cut(get(t, newHandler(t), "/console/audit.js").Body.String(), "const actions = ")
+	list, _, _ = strings.Cut(list, ";")
+	offered := regexp.MustCompile(`[a-z]+\.[a-z-]+`).FindAllString(list, -1)
+	slices.Sort(offered)
+	if want := slices.Sorted(slices.Values(limiter.Actions())); !slices.Equal(offered, want) {
+		t.Errorf("the page offers %q; want %q", offered, want)
 	}
 }

@@ -3,7 +3,8 @@ import { byID, entityLink, make, nameText, pageOf, replace, show } from "./dom.j
 import { stamp } from "./times.js";
 
 const actions = ["entity.put", "entity.delete", "entity.disable", "entity.enable", "limits.put", "limits.delete", "resource.disable", "resource.enable",
-  "namespace.disable", "namespace.enable", "bucket.reset", "bucket.set", "bucket.top-up", "bucket.take-out"];
+  "bucket.reset", "bucket.set", "bucket.top-up", "bucket.take-out", "namespace.create", "namespace.delete", "namespace.recover", "namespace.purge",
+  "namespace.purged", "namespace.disable", "namespace.enable", "store.restore"];
 
 // detailOf returns the detail of an event, without the text by which a change of the console is made once.
 const detailOf = (e) => (e.detail || "").replace(/; once "console [0-9a-f]+"$/, "");
