@@ -29,7 +29,7 @@ func TestConsole(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			s := startService(t, store(t)) //nolint:contextcheck // a program is of the test, and the browser of all
 			// first: the changes of other tests take the place of the start among its events
-			t.Run("now", func(t *testing.T) { testNow(t, s, openTab(all, t)) })
+			t.Run("now", func(t *testing.T) { testNow(t, s, openTab(all, t)) }) //nolint:contextcheck // calls are of the test, and the browser of all
 			for test, fn := range map[string]func(*testing.T, *service, browser){
 				"entity": testEntity, "balances": testBalances, "sources": testSources, "limits": testLimits,
 				"explain": testExplain, "audit": testAudit, "mistakes": testMistakes, "keyboard": testKeyboard, "hostile": testHostile, "many": testMany,
