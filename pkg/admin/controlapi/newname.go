@@ -203,15 +203,36 @@ func (n newNames) checkLimitsOwner(c *call, ref limiter.Ref) error {
 	if cut := cutName("entity ", ref.Entity); cut != nil {
 		return cut.refused()
 	}
+	if wrong := n.wrongKind(c, ref.Entity); wrong != nil {
+		return wrong.refused()
+	}
 	known, err := n.entities(c)
 	if err != nil {
 		return err
 	}
-	if near := limiter.Misspelled(ref.Entity, known); near != "" {
+	if near := limiter.Misspelled(ref.Entity, known); near != "" && n.wrongKind(c, near) == nil {
 		found := newName{fmt.Sprintf("entity %s is new", api.Name(ref.Entity)), near}
 		return found.refused()
 	}
 	return nil
+}
+
+// wrongKind returns an entity whose ID begins with a misspelling of the text with which those of rules begin: users/ada
+// beside user/{user}. nil = it is none.
+func (n newNames) wrongKind(c *call, id string) *newName {
+	kind, rest, found := strings.Cut(id, "/")
+	prefixes := n.file().Rules.EntityPrefixes(c.namespace())
+	for _, k := range n.file().Static.Kinds {
+		prefixes = append(prefixes, k.Prefix)
+	}
+	if !found || slices.ContainsFunc(prefixes, func(p string) bool { return strings.HasPrefix(id, p) }) {
+		return nil
+	}
+	near := limiter.Misspelled(kind+"/", prefixes)
+	if near == "" {
+		return nil
+	}
+	return &newName{fmt.Sprintf("entity %s is new, and no rule takes from %s…", api.Name(id), api.Name(kind+"/")), near + rest}
 }
 
 // newResource returns a resource that no rule takes from. Where a rule takes from any, it is a new one whose name is a

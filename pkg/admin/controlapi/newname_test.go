@@ -32,6 +32,10 @@ func TestNewNamesNeedAParameter(t *testing.T) {
 		{ns + "/disabled/entities/team%2Fb?allowNew=false", "", 400, "entity team/b is neither stored nor in the configuration nor in use"},
 		{ns + "/limits/resources/upp?allowNew=false", `{"limits": {"l": "5/day"}}`, 400, "no rule takes from resource upp in namespace default; did you mean up?"},
 		{ns + "/limits/resources/up?allowNew=false", `{"limits": {"l": "5/day"}}`, 201, "5/day"},
+		{ns + "/limits/entities/keys%2Fk-7/up?allowNew=false", `{"limits": {"l": "5/day"}}`, 400, "entity keys/k-7 is new, and no rule takes from keys/…; did you mean key/k-7?"},
+		{ns + "/limits/entities/keys%2Fk-7/up?allowNew=entity", `{"limits": {"l": "5/day"}}`, 201, "5/day"},
+		{ns + "/limits/entities/key%2Fk-7/up?allowNew=false", `{"limits": {"l": "5/day"}}`, 201, "5/day"}, // keys/k-7 is no correction
+		{ns + "/limits/entities/orgs%2Fnew/up?allowNew=false", `{"limits": {"l": "5/day"}}`, 201, "5/day"},
 		{ns + "/limits/resources/r?allowNew=false", `{"limits": {"l": "5/day"}}`, 201, "5/day"}, // of the file
 	} {
 		got := s.as(t, admin.RoleAdminister, http.MethodPut, test.target, test.body, "Content-Type", "application/json")
