@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 
@@ -101,17 +102,30 @@ func (s *Source) Load() (*config.Config, error) {
 	return config.Load(s.File, s.Options())
 }
 
-// Check returns the command that shows the mistakes of the configuration.
-func (s *Source) Check() string {
+// Check returns the command that shows the mistakes of the configuration, in this working directory.
+func (s *Source) Check() string { return s.check(func(name string) string { return name }) }
+
+// CheckAnywhere is Check for any working directory.
+func (s *Source) CheckAnywhere() string {
+	return s.check(func(name string) string {
+		path, err := filepath.Abs(name)
+		if err != nil {
+			return name
+		}
+		return path
+	})
+}
+
+func (s *Source) check(named func(string) string) string {
 	command := []string{"ratelimit check"}
 	if s.Demo {
 		command = append(command, "--demo")
 	}
 	if s.File != "" {
-		command = append(command, "--config", s.File)
+		command = append(command, "--config", named(s.File))
 	}
-	for _, rules := range s.Rules {
-		command = append(command, "--rules", rules)
+	for _, rules := range s.Options().Rules {
+		command = append(command, "--rules", named(rules))
 	}
 	return strings.Join(command, " ")
 }

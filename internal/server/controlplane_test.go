@@ -3,6 +3,7 @@ package server
 import (
 	"context"
 	"log/slog"
+	"slices"
 	"strings"
 	"testing"
 
@@ -12,6 +13,7 @@ import (
 
 	"github.com/ratelimit/ratelimit/config"
 	"github.com/ratelimit/ratelimit/config/yamlcfg"
+	"github.com/ratelimit/ratelimit/pkg/api"
 	"github.com/ratelimit/ratelimit/pkg/descriptor"
 	"github.com/ratelimit/ratelimit/test/kit/programtest"
 )
@@ -96,6 +98,10 @@ func TestEachPartIsRefusedByItself(t *testing.T) {
 		got, newest := s.health.State().Config.Error, valueOf(t, s, "ratelimit_config_last_load_successful")
 		if !strings.Contains(got, step.refused) || (step.refused == "") != (got == "") || newest != step.newest {
 			t.Errorf("after %s: %q, files %v; want %q, %v", step.what, got, newest, step.refused, step.newest)
+		}
+		state, next := s.health.State(), map[string]string{ofFiles: "ratelimit check --rules R shows every mistake", ofPlane: "correct the rules at the control plane"}[step.refused]
+		if !slices.ContainsFunc(stateProblems(&state, "ratelimit check --rules R"), func(p api.StatusProblem) bool { return p.Do == next }) && next != "" {
+			t.Errorf("after %s the next step is not %q", step.what, next)
 		}
 	}
 }

@@ -223,7 +223,7 @@ func (f *serveFlags) serve(ctx context.Context, cfg *config.Config, stdout, stde
 		log.WarnContext(ctx, "cannot write to the standard output", "error", err)
 	}
 	opts := f.Options()
-	opts.Current, s.traffic = cfg, f.traffic
+	opts.Current, s.traffic, s.check = cfg, f.traffic, f.CheckAnywhere()
 	return command.Failed(s.run(ctx, f.File, opts, f.hangups))
 }
 

@@ -49,6 +49,7 @@ type Service struct {
 	mirror       *mirror
 	certificates certificates
 	traffic      bool          // the demo makes traffic
+	check        string        // the command that shows the mistakes of newer files
 	quiet        time.Duration // how long each side may take to end its last answers
 }
 

@@ -40,7 +40,7 @@ func (s *Service) present(ctx context.Context, out *api.Status) {
 	for _, l := range undefined {
 		out.LimitsNotDefined = append(out.LimitsNotDefined, l.name)
 	}
-	out.Problems = append(out.Problems, stateProblems(&state)...)
+	out.Problems = append(out.Problems, stateProblems(&state, s.check)...)
 	out.Problems = append(out.Problems, restartProblems(s.waiting.Load())...)
 	out.Problems = append(out.Problems, namespaceProblems(ctx, s.Store, s.InForce.Load().Rules)...)
 	out.Problems = append(out.Problems, limitProblems(undefined)...)
@@ -60,8 +60,8 @@ func absolute(files []string) []string {
 	return all
 }
 
-// stateProblems returns the problems of the state at /readyz.
-func stateProblems(state *admin.State) (all []api.StatusProblem) {
+// stateProblems returns the problems of the state at /readyz. check is the command that shows the mistakes of files.
+func stateProblems(state *admin.State, check string) (all []api.StatusProblem) {
 	if !state.Ready {
 		all = append(all, api.StatusProblem{
 			What: "the service is not ready: " + cmp.Or(state.Reason, "it has just started"),
@@ -76,14 +76,14 @@ func stateProblems(state *admin.State) (all []api.StatusProblem) {
 		all = append(all, api.StatusProblem{What: what, Since: st.Since, Do: "compare /readyz of all replicas, and follow docs/operations.md, Store outage", Section: api.SectionOutage})
 	}
 	if c := state.Config; c.Error != "" {
-		file := "FILE"
-		if len(c.Files) > 0 {
-			file = absolute(c.Files[:1])[0]
-		}
-		all = append(all, api.StatusProblem{
+		p := api.StatusProblem{
 			What: "newer files of the configuration are refused, and the one before stays in force: " + c.Error, Since: c.ErrorAt.UTC(),
-			Do: "ratelimit check --config " + file + " shows every mistake", Section: api.SectionReplica,
-		})
+			Do: check + " shows every mistake", Section: api.SectionReplica,
+		}
+		if c.ErrorOf == admin.FromControlPlane {
+			p.What, p.Do = "newer rules of the control plane are refused, and those before stay in force: "+c.Error, "correct the rules at the control plane"
+		}
+		all = append(all, p)
 	}
 	return all
 }

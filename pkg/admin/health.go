@@ -68,6 +68,7 @@ type ConfigState struct {
 	// control plane. The configuration above stays in force.
 	Error   string    `json:"error,omitempty"`
 	ErrorAt time.Time `json:"error_at,omitzero"`
+	ErrorOf Origin    `json:"-"` // whose newest part is not in force
 }
 
 // SetReady makes the service ready for traffic.
@@ -124,9 +125,9 @@ func (h *Health) LoadFailed(of Origin, reason string, at time.Time) {
 func (h *Health) State() State {
 	h.mu.Lock()
 	state := h.state
-	for _, r := range h.refused {
+	for of, r := range h.refused {
 		if state.Config.Error == "" {
-			state.Config.Error, state.Config.ErrorAt = r.reason, r.at
+			state.Config.Error, state.Config.ErrorAt, state.Config.ErrorOf = r.reason, r.at, Origin(of)
 		}
 	}
 	if state.Ready && h.trouble != "" {
