@@ -61,9 +61,6 @@ func (w forms) form(t taking, path, template string) {
 	}
 }
 
-// cent is a hundredth of a dollar, in tokens.
-const cent = 10_000
-
 // cents warns of limits of money that hold less than a cent. Their number is probably of dollars, and a token is a millionth of
 // one.
 func (w forms) cents(all []yamlcfg.Entry[level], takes []taking) {
@@ -73,7 +70,7 @@ func (w forms) cents(all []yamlcfg.Entry[level], takes []taking) {
 	for _, l := range all {
 		for i := range l.Value.limits.Len() {
 			of := l.Value.limits.At(i)
-			if path := yamlcfg.Join(l.Path, of.Name); money.Is(of.Name) && !of.Unlimited && 0 < of.Capacity && of.Capacity < cent {
+			if path := yamlcfg.Join(l.Path, of.Name); money.Is(of.Name) && !of.Unlimited && 0 < of.Capacity && of.Capacity < money.Cent {
 				w.once(path, "holds %s: a number without USD counts millionths of a dollar; write %s USD for dollars", money.Amount(of.Name, of.Capacity), money.Amount("", of.Capacity))
 			}
 		}

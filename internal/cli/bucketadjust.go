@@ -69,6 +69,9 @@ func amount(cmd *cobra.Command, verb string, args []string, limit string, change
 	}
 	tokens, err := readTokens(args[0])
 	change.Tokens = &tokens
+	if err == nil && money.Is(limit) && !strings.HasSuffix(args[0], money.Unit) && tokens > 0 && tokens < money.Cent*limiter.Milli {
+		cmd.PrintErrf("note: this is %s: a number without USD counts millionths of a dollar; write %q for dollars\n", money.Amounts(limit, tokens.String()), args[0]+money.Unit)
+	}
 	return money.Explain(strings.TrimPrefix(args[0], "-"), err)
 }
 

@@ -34,3 +34,19 @@ func TestAmountSaysHowMoneyIsWritten(t *testing.T) {
 		}
 	}
 }
+
+// A number that is below a cent is probably one of dollars.
+func TestAmountNotesLessThanACent(t *testing.T) {
+	for text, noted := range map[string]bool{"5": true, "9999": true, "10000": false, "0": false, "0.005 USD": false} {
+		var change api.BucketChange
+		var notes strings.Builder
+		cmd := new(cobra.Command)
+		cmd.SetErr(&notes)
+		if err := amount(cmd, "top-up", []string{text}, "usd", &change); err != nil {
+			t.Errorf("%q: %v", text, err)
+		}
+		if got := strings.Contains(notes.String(), `USD" for dollars`); got != noted {
+			t.Errorf("%q: the notes are %q", text, notes.String())
+		}
+	}
+}

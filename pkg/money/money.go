@@ -15,6 +15,8 @@ const (
 	Unit = " USD"
 	// Tokens is the number of tokens of a dollar.
 	Tokens = 1_000_000
+	// Cent is the number of tokens of a cent. Fewer are probably a number of dollars without its unit.
+	Cent = Tokens / 100
 
 	decimals   = 6 // of a token
 	maxDollars = 1_000_000_000_000
