@@ -85,11 +85,14 @@ func (s *Settings) limitadorLog(l *Limitador, lookup Lookup) error {
 }
 
 // rustLevel returns the level in a RUST_LOG such as "info", "limitador=debug,info" or "limitador_server=trace": that
-// of all modules, otherwise that of the first one.
+// of all modules, otherwise that of the first one. A module of limitador without a level logs all.
 func rustLevel(value string) string {
 	first := ""
 	for part := range strings.SplitSeq(value, ",") {
-		module, level, of := strings.Cut(part, "=")
+		module, level, of := strings.Cut(strings.TrimSpace(part), "=")
+		if !of && strings.HasPrefix(module, "limitador") {
+			level, of = "trace", true
+		}
 		if !of {
 			first = module
 			break

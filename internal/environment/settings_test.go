@@ -187,7 +187,7 @@ func TestLimitador(t *testing.T) {
 	if _, err := (&environment.Limitador{File: "f", Storage: []string{"redis"}}).Settings(lookup(nil)); err == nil || !strings.Contains(err.Error(), "the URL of redis must be host:port, or a URL") {
 		t.Errorf("redis without a URL: %v", err)
 	}
-	for text, want := range map[string]slog.Level{"limitador_server=debug": -4, "limitador=debug,info": 0, "off": 8, "trace": -4} {
+	for text, want := range map[string]slog.Level{"limitador_server=debug": -4, "limitador=debug,info": 0, "off": 8, "trace": -4, "limitador": -4, "limitador_server::http, warn": 4} {
 		if _, c = of(environment.Limitador{File: "f"}, map[string]string{"RUST_LOG": text}); c.Log.Level != want {
 			t.Errorf("RUST_LOG=%s: got %v", text, c.Log.Level)
 		}
