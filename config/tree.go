@@ -1,6 +1,7 @@
 package config
 
 import (
+	"encoding/json"
 	"math"
 	"strings"
 
@@ -79,6 +80,10 @@ func treeMetadata(out *map[string]any) yamlcfg.Schema {
 		mapping, ok := value.(map[string]any)
 		if !ok && n.Failures() == before {
 			n.Failf("must be a mapping with texts as keys, not %s", n.Describe())
+		}
+		if _, err := json.Marshal(mapping); err != nil { // an answer of /json has it
+			n.Failf("has a number that JSON has not: NaN or an infinity")
+			return
 		}
 		*out = mapping
 	}}
