@@ -61,7 +61,7 @@ func (a balances) adjust(c *call, kind limiter.AdjustKind) (any, error) {
 			adjustment.Bucket = found.Key
 		}
 	}
-	adjustment.Limits = a.inForce(c, now, adjustment.Bucket)
+	adjustment.Limits, _ = a.inForce(c, now, adjustment.Bucket) // those of the bucket where they cannot be read
 	done, err := a.buckets.AdjustBucket(c.ctx(), now, adjustment)
 	switch {
 	case err != nil:

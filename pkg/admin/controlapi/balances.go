@@ -45,7 +45,8 @@ func (a balances) sourced(c *call, now time.Time, b *limiter.BucketState) *api.B
 		source = a.variants(b.Key.Namespace)[b.Key.Variant]
 		comes = beforeOwn(source)
 	}
-	all := slices.DeleteFunc(a.effective(c, b.Key), func(l limiter.EffectiveLimit) bool { return !comes(l.Source) })
+	found, _ := a.effective(c, b.Key) // without them the bucket is shown as it is stored
+	all := slices.DeleteFunc(found, func(l limiter.EffectiveLimit) bool { return !comes(l.Source) })
 	underLimits(now, ofWindow(all, b.Key.Window, now), b)
 	out := bucketOf(b)
 	out.Source = source
@@ -73,24 +74,21 @@ func beforeOwn(variant string) func(limiter.Source) bool {
 }
 
 // effective returns the limits of the levels for an entity and resource; nil where they are not known.
-func (a balances) effective(c *call, of limiter.BucketKey) []limiter.EffectiveLimit {
+func (a balances) effective(c *call, of limiter.BucketKey) ([]limiter.EffectiveLimit, error) {
 	if a.sources.Effective == nil {
-		return nil
+		return nil, nil
 	}
-	all, err := a.sources.Effective(c.ctx(), of.Namespace, of.Entity, of.Resource)
-	if err != nil {
-		return nil
-	}
-	return all
+	return a.sources.Effective(c.ctx(), of.Namespace, of.Entity, of.Resource)
 }
 
 // inForce returns the limits in force of an ordinary bucket whose window is not over; nil where they are not known. The
 // bucket may be under the older ones of its last request.
-func (a balances) inForce(c *call, now time.Time, of limiter.BucketKey) *limiter.Limits {
-	if of.Variant != 0 {
-		return nil
+func (a balances) inForce(c *call, now time.Time, of limiter.BucketKey) (*limiter.Limits, error) {
+	if of.Variant != 0 || limiter.Shortened(of.Entity) || limiter.Shortened(of.Resource) {
+		return nil, nil //nolint:nilnil // they are not known
 	}
-	return ofWindow(a.effective(c, of), of.Window, now)
+	all, err := a.effective(c, of)
+	return ofWindow(all, of.Window, now), err
 }
 
 // ofWindow returns the limits whose calendar has a window that is not over.
@@ -125,11 +123,18 @@ func (a balances) variants(namespace string) map[uint64]string {
 	return a.sources.Variants(namespace)
 }
 
-// named returns buckets with the names of their plans and rules.
-func (a balances) named(namespace string, buckets []limiter.BucketState) []api.Bucket {
-	names := a.variants(namespace)
+// named returns buckets under the limits in force, with the names of their plans and rules. Where limits cannot be read,
+// the others are as they are stored: each read waits for the store.
+func (a balances) named(c *call, now time.Time, buckets []limiter.BucketState) []api.Bucket {
+	names := a.variants(c.namespace())
 	out := make([]api.Bucket, 0, len(buckets))
+	var err error
 	for i := range buckets {
+		if err == nil {
+			var limits *limiter.Limits
+			limits, err = a.inForce(c, now, buckets[i].Key)
+			underLimits(now, limits, &buckets[i])
+		}
 		b := bucketOf(&buckets[i])
 		b.Source = names[buckets[i].Key.Variant]
 		out = append(out, *b)

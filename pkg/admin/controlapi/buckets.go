@@ -46,11 +46,12 @@ func (a balances) list(c *call) (any, error) {
 		return nil, err
 	}
 	f := limiter.BucketFilter{Entity: c.query.Get("entity"), Resource: c.query.Get("resource")}
-	page, err := a.buckets.ListBuckets(c.ctx(), c.now(), c.namespace(), f, p)
+	now := c.now()
+	page, err := a.buckets.ListBuckets(c.ctx(), now, c.namespace(), f, p)
 	if err != nil {
 		return nil, err
 	}
-	return api.List[api.Bucket]{Items: a.named(c.namespace(), page.Items), Next: page.Next}, nil
+	return api.List[api.Bucket]{Items: a.named(c, now, page.Items), Next: page.Next}, nil
 }
 
 func (a balances) get(c *call) (any, error) {

@@ -280,6 +280,10 @@ func setAfterAChange(t *testing.T, of func(n int64) limiter.Limit) {
 		if err != nil || *b.Limits[0].Available != 50*limiter.Milli {
 			t.Fatalf("%d: the bucket has %+v, %v", number, b, err)
 		}
+		list, err := c.n.ListBuckets(t.Context(), api.LimitsOf{}, api.Page{})
+		if err != nil || len(list.Items) != 1 || *list.Items[0].Limits[0].Available != 50*limiter.Milli || list.Items[0].Limits[0].Limit.String() != b.Limits[0].Limit.String() {
+			t.Fatalf("%d: the list has %+v, %v; the bucket %+v", number, list, err, b)
+		}
 		if take(51) || !take(50) || take(1) {
 			t.Errorf("%d: set to 50, it has more or less", number)
 		}
