@@ -242,7 +242,7 @@ func (f *fleet) compareLeases(b *bucket, before, after *schema.Bucket) {
 			continue
 		case f.writer.lapsed[b]: // it takes the place of one that ended, with its stock
 			f.seen["lease replaced"]++
-			b.losesRoom(after, was)
+			b.losesRoom(before, was)
 			f.writer.losesReport(b)
 		default:
 			f.seen["lease renewed"]++
@@ -255,7 +255,7 @@ func (f *fleet) compareLeases(b *bucket, before, after *schema.Bucket) {
 			continue
 		}
 		f.seen["lease closed"]++
-		f.reaped(b, after, l)
+		f.reaped(b, before, l)
 	}
 	switch {
 	case after.Shard.Level > before.Shard.Level:
@@ -268,7 +268,7 @@ func (f *fleet) compareLeases(b *bucket, before, after *schema.Bucket) {
 	}
 }
 
-// losesRoom records that the tokens of a lease are lost: its room at most.
+// losesRoom records that the tokens of a lease of an item are lost: its room at most, by the limits that it was of.
 func (b *bucket) losesRoom(it *schema.Bucket, l *schema.Lease) {
 	for i := range it.Balances {
 		x := &it.Balances[i]
@@ -278,12 +278,12 @@ func (b *bucket) losesRoom(it *schema.Bucket, l *schema.Lease) {
 
 // reaped records that a lease has left the item: its holder returned it, or another replica
 // has freed it. Then the holder must have crashed, or have had trouble for its term.
-func (f *fleet) reaped(b *bucket, after *schema.Bucket, l *schema.Lease) {
+func (f *fleet) reaped(b *bucket, before *schema.Bucket, l *schema.Lease) {
 	holder := f.holders[l.Replica]
 	if holder == f.writer && !holder.lapsed[b] || !l.Holds() {
 		return
 	}
-	b.losesRoom(after, l)
+	b.losesRoom(before, l)
 	holder.losesReport(b)
 	if holder == f.writer {
 		return
