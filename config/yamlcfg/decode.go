@@ -112,7 +112,7 @@ func lineOf(data []byte, n int) []byte {
 	return line
 }
 
-// remedy tells how to write what the scanner of YAML refuses in a line; "" = not known.
+// remedy is the right form of a line that the scanner of YAML refuses; "" = not known.
 func remedy(text string, line []byte) string {
 	switch {
 	case strings.HasPrefix(text, "found character that cannot start any token") && bytes.HasPrefix(bytes.TrimLeft(line, " "), []byte("\t")):

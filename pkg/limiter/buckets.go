@@ -109,8 +109,8 @@ type Adjustment struct {
 	Limits *Limits
 }
 
-// Target returns the millitokens to which AdjustSet sets a limit of the bucket, so that the balance is the wanted one
-// under the limits in force, see [LimitState.Under]. carried is the use that the limit carries on, 0 or more. The errors
+// Target returns the millitokens to which AdjustSet sets a limit of the bucket. The balance is the wanted one under the
+// limits in force then, see [LimitState.Under]. carried is the use that the limit carries on, 0 or more. The errors
 // wrap [ErrInvalid].
 func (a *Adjustment) Target(l Limit, carried int64) (int64, error) {
 	from, to := l.Params(), l.Params()

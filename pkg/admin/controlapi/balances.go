@@ -37,8 +37,8 @@ func (a balances) detailed(c *call, now time.Time, b *limiter.BucketState) *api.
 	return out
 }
 
-// sourced puts a bucket under the limits in force, as its next request does, and returns it with the origins of its
-// limits, as far as they are known.
+// sourced puts a bucket under the limits in force, as its next request does. It returns the bucket with the known origins
+// of its limits.
 func (a balances) sourced(c *call, now time.Time, b *limiter.BucketState) *api.Bucket {
 	source, comes := "", func(limiter.Source) bool { return true }
 	if b.Key.Variant != 0 {

@@ -221,8 +221,8 @@ func (r *room) limited() (entities, resources []string, err error) {
 	return slices.Compact(entities), slices.Compact(resources), nil
 }
 
-// list reads a page of all limits, in which those of the system and of resources come first, and a page of all entities
-// with a plan. For a change of an entity it reads its limits in place of those of all entities.
+// list reads a page of all limits, in which those of the system and of resources come first. It reads a page of all
+// entities with a plan, too. For a change of an entity it reads the limits of that one alone.
 func (r *room) list() error {
 	most := limiter.Page{Size: limiter.MaxPage}
 	limits, err := r.store.ListLimits(r.ctx(), r.namespace(), limiter.LimitsFilter{General: r.ref.Entity != ""}, most)
