@@ -69,9 +69,10 @@ function path() {
   }
 }
 
-// read shows the stored limits of a level. Without any, it offers those that decide now as comments of the form.
+// read shows the stored limits of a level. Without any, it offers those that decide now as comments of the form. The focus
+// moves to them, unless the reader has moved it meanwhile.
 async function read() {
-  const at = path();
+  const at = path(), focused = document.activeElement;
   const stored = await ask(at).catch((error) => { if (error.status !== 404) throw error; return undefined; });
   open = { path: at, etag: stored?.etag || "", policy: stored?.on_unavailable, alone: stored?.inherit === false };
   byID("lines").value = stored ? linesOf(stored.limits) : "";
@@ -82,7 +83,7 @@ async function read() {
   })).then((list) => list.items, () => []);
   byID("changed").textContent = stored ? "" : "None are stored here. A limit that you add is an exception; every other one stays as it is below.";
   byID("decides").replaceChildren(...sides({ before: decide, after: decide }));
-  byID("lines").focus();
+  if (document.activeElement === focused) byID("lines").focus();
 }
 
 // put stores the limits, unless they were changed since they were read.
