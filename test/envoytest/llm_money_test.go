@@ -40,7 +40,7 @@ func (g *gateway) awaitSpent(t *testing.T, key string, spent int64) {
 		want = fmt.Sprintf("%s.%03d", want, rest)
 	}
 	envoytest.Await(t, "the budget of "+key, func() error {
-		got, err := g.service.Available("llm-gateway", "usd", envoytest.Entry{Key: "api_key", Value: key},
+		got, err := g.service.Available("llm-gateway", "budget/usd", envoytest.Entry{Key: "api_key", Value: key},
 			envoytest.Entry{Key: "model", Value: "large-1"}, envoytest.Entry{Key: "meter", Value: "reserve"}, envoytest.Entry{Key: "kind", Value: "output"})
 		if err == nil && got != want {
 			err = fmt.Errorf("micro-dollars that key %s has left: got %s, want %s", key, got, want)

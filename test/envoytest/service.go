@@ -92,7 +92,8 @@ func (s *Service) Stop(tb testing.TB) {
 func (s *Service) Kill() { s.process.kill() }
 
 // Available asks a service for the balance of a limit for a descriptor, and takes
-// nothing. It is in tokens with up to three decimals, such as "-3.25".
+// nothing. It is in tokens with up to three decimals, such as "-3.25". A limit of several resources has its own before
+// it: budget/usd.
 func (s *Service) Available(domain, limit string, entries ...Entry) (string, error) {
 	question, err := json.Marshal(map[string]any{"domain": domain, "entries": entries, "hits": 0})
 	if err != nil {
@@ -109,6 +110,7 @@ func (s *Service) Available(domain, limit string, entries ...Entry) (string, err
 	}
 	var explanation struct {
 		Limits []struct {
+			Resource  string `json:"resource"`
 			Limit     string `json:"limit"`
 			Available string `json:"available"`
 		} `json:"limits"`
@@ -117,7 +119,7 @@ func (s *Service) Available(domain, limit string, entries ...Entry) (string, err
 		return "", err
 	}
 	for _, l := range explanation.Limits {
-		if l.Limit == limit {
+		if l.Limit == limit || l.Resource+"/"+l.Limit == limit {
 			return l.Available, nil
 		}
 	}
