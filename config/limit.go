@@ -29,10 +29,16 @@ type namedLimit struct {
 	denies  bool             // the budgets do
 }
 
+// isRate reports whether a text is a rate.
+func isRate(s string) bool {
+	_, err := ParseRate(s)
+	return err == nil
+}
+
 func (s limitsSchema) Decode(n yamlcfg.Node) {
 	var entries []yamlcfg.Entry[namedLimit]
 	before := n.Failures()
-	if _, err := ParseRate(n.Raw()); n.IsScalar() && err == nil {
+	if n.IsScalar() && isRate(n.Raw()) {
 		hint := ""
 		if strings.HasPrefix(n.Path(), "limits.entities.") {
 			hint = "; limits of an entity stand by resource, and _default_ is every other one"

@@ -38,7 +38,8 @@ func parseRate(s string) (limiter.Limit, error) {
 	if count, longest, ok := strings.Cut(s+" ", " in flight "); ok {
 		return parseInFlight(count, "in flight "+strings.TrimSpace(longest))
 	}
-	if tidy := aroundSlash.ReplaceAllString(s, "/"); tidy != s {
+	if strings.Contains(s, " /") || strings.Contains(s, "/ ") {
+		tidy := aroundSlash.ReplaceAllString(s, "/")
 		if l, err := parseRate(tidy); err == nil {
 			return l, fmt.Errorf("a rate has no space beside its slash: write %s", tidy)
 		}

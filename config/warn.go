@@ -37,7 +37,7 @@ func (f *file) warnings(r *yamlcfg.Report, specs []descriptor.DomainSpec) {
 	w.unreached(specs)
 	of := forms{r, make(map[string]bool)}
 	of.warn(w.takes, specs)
-	of.cents(append(f.limits.all(), f.plans...), w.takes)
+	of.cents(w.limits())
 	w.firstPeriod()
 	for _, l := range append(f.limits.all(), f.plans...) {
 		w.budgets(l.Path, l.Value.limits)
@@ -154,20 +154,13 @@ func (w *warner) budgets(path string, limits *limiter.Limits) {
 
 // firstPeriod notes that a full bucket adds to what is refilled: the first limit that shows it, for all.
 func (w *warner) firstPeriod() {
-	all := append(w.file.limits.all(), w.file.plans...)
-	for _, t := range w.takes {
-		all = append(all, yamlcfg.Entry[level]{Path: t.Path + ".limits", Value: level{limits: t.Limits}})
-	}
-	for _, l := range all {
-		for i := range l.Value.limits.Len() {
-			of := l.Value.limits.At(i)
-			if w.consumed[of.Name] && of.RefillPeriod < budgetPeriod && of.Capacity == of.RefillAmount && of.Capacity > 1 {
-				at, burst := w.Find(yamlcfg.Join(l.Path, of.Name)), max(1, of.Capacity/10)
-				amount := func(tokens int64) string { return money.Amount(of.Name, tokens) }
-				w.file.cfg.Note = fmt.Sprintf("%s:%d: note: %s is a full bucket and its refill: it admits up to %s in the first %s. {rate: %s, burst: %s} admits at most %s",
-					at.File, at.Line, of.Text(), amount(2*of.Capacity), strings.TrimPrefix(of.String(), strconv.FormatInt(of.RefillAmount, 10)+"/"), of.Text(), amount(burst), amount(of.Capacity+burst))
-				return
-			}
+	for path, of := range w.limits() {
+		if w.consumed[of.Name] && of.RefillPeriod < budgetPeriod && of.Capacity == of.RefillAmount && of.Capacity > 1 {
+			at, burst := w.Find(yamlcfg.Join(path, of.Name)), max(1, of.Capacity/10)
+			amount := func(tokens int64) string { return money.Amount(of.Name, tokens) }
+			w.file.cfg.Note = fmt.Sprintf("%s:%d: note: %s is a full bucket and its refill: it admits up to %s in the first %s. {rate: %s, burst: %s} admits at most %s",
+				at.File, at.Line, of.Text(), amount(2*of.Capacity), strings.TrimPrefix(of.String(), strconv.FormatInt(of.RefillAmount, 10)+"/"), of.Text(), amount(burst), amount(of.Capacity+burst))
+			return
 		}
 	}
 }

@@ -33,6 +33,14 @@ type taking struct {
 	amounts string
 }
 
+// parentPath returns the path of a parent, which is one of a list where there are several.
+func (t *taking) parentPath(i int) string {
+	if len(t.Parents) == 1 {
+		return t.Path + ".parent"
+	}
+	return t.Path + ".parent[" + strconv.Itoa(i) + "]"
+}
+
 func newWarner(r *yamlcfg.Report, f *file, specs []descriptor.DomainSpec) *warner {
 	w := &warner{Report: r, file: f, consumed: map[string]bool{}, resolves: map[string]bool{}, shared: map[string]bool{}, least: map[string]int64{}}
 	for i := range specs {
@@ -61,7 +69,7 @@ func newWarner(r *yamlcfg.Report, f *file, specs []descriptor.DomainSpec) *warne
 			l.Value.limits.AddNames(w.shared)
 		}
 	}
-	for l := range w.limits() {
+	for _, l := range w.limits() {
 		if least, ok := w.least[l.Name]; !ok || l.Capacity < least {
 			w.least[l.Name] = l.Capacity
 		}
@@ -69,24 +77,24 @@ func newWarner(r *yamlcfg.Report, f *file, specs []descriptor.DomainSpec) *warne
 	return w
 }
 
-// limits returns all limits of levels, plans and rules.
-func (w *warner) limits() iter.Seq[limiter.Limit] {
-	return func(yield func(limiter.Limit) bool) {
-		of := func(limits *limiter.Limits) bool {
+// limits returns all limits of levels, plans and rules, each with the path of the mapping that has it.
+func (w *warner) limits() iter.Seq2[string, limiter.Limit] {
+	return func(yield func(string, limiter.Limit) bool) {
+		of := func(path string, limits *limiter.Limits) bool {
 			for i := range limits.Len() {
-				if !yield(limits.At(i)) {
+				if !yield(path, limits.At(i)) {
 					return false
 				}
 			}
 			return true
 		}
 		for _, l := range append(w.file.limits.all(), w.file.plans...) {
-			if !of(l.Value.limits) {
+			if !of(l.Path, l.Value.limits) {
 				return
 			}
 		}
 		for _, t := range w.takes {
-			if !of(t.Limits) {
+			if !of(t.Path+".limits", t.Limits) {
 				return
 			}
 		}
@@ -95,7 +103,7 @@ func (w *warner) limits() iter.Seq[limiter.Limit] {
 
 // consumesAny reports whether rules consume the name of any limit of a kind.
 func (w *warner) consumesAny(is func(limiter.Limit) bool) bool {
-	for l := range w.limits() {
+	for _, l := range w.limits() {
 		if w.consumed[l.Name] && is(l) {
 			return true
 		}
@@ -247,11 +255,7 @@ func (w *warner) parents() {
 				continue
 			}
 			warned[parent] = true
-			path := t.Path + ".parent"
-			if len(t.Parents) > 1 {
-				path += "[" + strconv.Itoa(i) + "]"
-			}
-			w.Warn(w.Find(path), "no entity %s… under limits.entities has limits: unless stored ones say more, each gets those of its resource or the system, as much as one entity below it", kind)
+			w.Warn(w.Find(t.parentPath(i)), "no entity %s… under limits.entities has limits: unless stored ones say more, each gets those of its resource or the system, as much as one entity below it", kind)
 		}
 	}
 	for _, e := range w.file.limits.entities {

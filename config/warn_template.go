@@ -1,13 +1,14 @@
 package config
 
 import (
+	"iter"
 	"regexp"
 	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/ratelimit/ratelimit/config/yamlcfg"
 	"github.com/ratelimit/ratelimit/pkg/descriptor"
+	"github.com/ratelimit/ratelimit/pkg/limiter"
 	"github.com/ratelimit/ratelimit/pkg/money"
 )
 
@@ -28,11 +29,7 @@ func (w forms) warn(takes []taking, specs []descriptor.DomainSpec) {
 		w.form(t, t.Path+".entity", t.Entity)
 		w.form(t, t.Path+".resource", t.Resource)
 		for i, parent := range t.Parents {
-			path := t.Path + ".parent"
-			if len(t.Parents) > 1 {
-				path += "[" + strconv.Itoa(i) + "]"
-			}
-			w.form(t, path, parent)
+			w.form(t, t.parentPath(i), parent)
 		}
 	}
 	for i := range specs {
@@ -63,16 +60,10 @@ func (w forms) form(t taking, path, template string) {
 
 // cents warns of limits of money that hold less than a cent. Their number is probably of dollars, and a token is a millionth of
 // one.
-func (w forms) cents(all []yamlcfg.Entry[level], takes []taking) {
-	for _, t := range takes {
-		all = append(all, yamlcfg.Entry[level]{Path: t.Path + ".limits", Value: level{limits: t.Limits}})
-	}
-	for _, l := range all {
-		for i := range l.Value.limits.Len() {
-			of := l.Value.limits.At(i)
-			if path := yamlcfg.Join(l.Path, of.Name); money.Is(of.Name) && !of.Unlimited && 0 < of.Capacity && of.Capacity < money.Cent {
-				w.once(path, "holds %s: a number without USD counts millionths of a dollar; write %s USD for dollars", money.Amount(of.Name, of.Capacity), money.Amount("", of.Capacity))
-			}
+func (w forms) cents(all iter.Seq2[string, limiter.Limit]) {
+	for path, of := range all {
+		if money.Is(of.Name) && !of.Unlimited && 0 < of.Capacity && of.Capacity < money.Cent {
+			w.once(yamlcfg.Join(path, of.Name), "holds %s: a number without USD counts millionths of a dollar; write %s USD for dollars", money.Amount(of.Name, of.Capacity), money.Amount("", of.Capacity))
 		}
 	}
 }
