@@ -114,11 +114,7 @@ func (f *consoleFlags) status(ctx context.Context) (*api.Status, error) {
 	}
 	defer func() { _ = resp.Body.Close() }()
 	status := new(api.Status)
-	text, err := io.ReadAll(io.LimitReader(resp.Body, maxStatus))
-	if err == nil {
-		err = api.ReadAnswer(text, status)
-	}
-	if err != nil {
+	if err := api.ReadAnswer(io.LimitReader(resp.Body, maxStatus), status); err != nil {
 		return nil, command.Failed(fmt.Errorf("%s does not answer like this service: %w", f.server, err))
 	}
 	return status, nil

@@ -169,11 +169,7 @@ func (f *explainFlags) ask(ctx context.Context, body []byte, x any) error {
 		return err
 	}
 	defer func() { _ = resp.Body.Close() }()
-	text, err := io.ReadAll(resp.Body)
-	if err == nil {
-		err = api.ReadAnswer(text, x)
-	}
-	if err != nil {
+	if err := api.ReadAnswer(resp.Body, x); err != nil {
 		return command.Failed(errors.Join(fmt.Errorf("%s does not answer like this service", url), err))
 	}
 	return nil

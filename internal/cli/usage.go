@@ -102,13 +102,9 @@ func percentOf(used api.Tokens, budget int64) string {
 }
 
 // noteUncounted notes that nothing was found because no aggregator counts, or one is late.
-func (o *operator) noteUncounted(ctx context.Context) {
-	c, err := o.connect(ctx)
-	if err != nil { // the command has its answer already
-		return
-	}
-	s, err := c.Status(ctx)
-	if err != nil || s.Aggregator == nil {
+func (o *operator) noteUncounted(ctx context.Context, service *api.Client) {
+	s, err := service.Status(ctx)
+	if err != nil || s.Aggregator == nil { // the command has its answer already
 		return
 	}
 	switch s.Aggregator.State {
@@ -152,7 +148,7 @@ it comes and reports progress; an export that was cut off goes on with --after.`
 			}
 			if len(list.Items) == 0 {
 				o.noteNowhere(cmd.Context(), n, of.Entity, of.Resource)
-				o.noteUncounted(cmd.Context())
+				o.noteUncounted(cmd.Context(), n.Service)
 			}
 			rows := usageRows(list.Items, usageBar)
 			return command.WriteOne(cmd.OutOrStdout(), o.output, usageColumns(rows), rows, list)

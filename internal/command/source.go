@@ -106,14 +106,15 @@ func (s *Source) Load() (*config.Config, error) {
 func (s *Source) Check() string { return s.check(func(name string) string { return name }) }
 
 // CheckAnywhere is Check for any working directory.
-func (s *Source) CheckAnywhere() string {
-	return s.check(func(name string) string {
-		path, err := filepath.Abs(name)
-		if err != nil {
-			return name
-		}
-		return path
-	})
+func (s *Source) CheckAnywhere() string { return s.check(Absolute) }
+
+// Absolute returns the name of a file as any working directory has it, or as it is where that is not known.
+func Absolute(name string) string {
+	path, err := filepath.Abs(name)
+	if err != nil {
+		return name
+	}
+	return path
 }
 
 func (s *Source) check(named func(string) string) string {

@@ -45,13 +45,13 @@ func (a *adminSide) open(ctx context.Context, cfg *config.Config, log *slog.Logg
 		if err != nil {
 			return err
 		}
-		a.listeners, a.names = append(a.listeners, l), append(a.names, l.Addr().String())
+		a.add(l, l.Addr().String())
 	}
 	socket, err := openSocket(ctx, cfg)
 	_, named := cfg.Server.Admin.Socket()
 	switch {
 	case err == nil:
-		a.listeners, a.names = append(a.listeners, socket), append(a.names, "unix:"+socket.Path())
+		a.add(socket, "unix:"+socket.Path())
 		if !named && AdminSocket(cfg) != "" {
 			a.openSecond(ctx, log)
 		}
@@ -65,6 +65,11 @@ func (a *adminSide) open(ctx context.Context, cfg *config.Config, log *slog.Logg
 	return nil
 }
 
+// add adds a listener, by the name that a configuration has.
+func (a *adminSide) add(l net.Listener, name string) {
+	a.listeners, a.names = append(a.listeners, l), append(a.names, name)
+}
+
 // openSecond opens a socket in the run directory, beside that in a data directory. Commands find it without
 // flags; those with --data do not need it.
 func (a *adminSide) openSecond(ctx context.Context, log *slog.Logger) {
@@ -73,7 +78,7 @@ func (a *adminSide) openSecond(ctx context.Context, log *slog.Logger) {
 		log.DebugContext(ctx, "there is no second admin socket in a run directory: commands need --data", "error", err)
 		return
 	}
-	a.listeners, a.names = append(a.listeners, socket), append(a.names, "unix:"+socket.Path())
+	a.add(socket, "unix:"+socket.Path())
 }
 
 func openSocket(ctx context.Context, cfg *config.Config) (*SocketListener, error) {

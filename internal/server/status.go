@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"path/filepath"
 	"slices"
 	"strings"
 	"time"
@@ -53,8 +52,8 @@ func (s *Service) present(ctx context.Context, out *api.Status) {
 func absolute(files []string) []string {
 	all := slices.Clone(files)
 	for i, name := range all {
-		if path, err := filepath.Abs(name); err == nil && name != config.ShippedName {
-			all[i] = path
+		if name != config.ShippedName {
+			all[i] = command.Absolute(name)
 		}
 	}
 	return all

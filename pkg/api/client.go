@@ -138,16 +138,20 @@ func send[V any](ctx context.Context, c *Client, method, path string, q url.Valu
 	if kind != "application/json" {
 		return nil, fmt.Errorf("%s does not answer like this service: its answer is %q", req.URL.Redacted(), kind)
 	}
-	if err := ReadAnswer(text, v); err != nil {
+	if err := ReadAnswer(bytes.NewReader(text), v); err != nil {
 		return nil, errors.Join(fmt.Errorf("%s does not answer like this service", req.URL.Redacted()), err)
 	}
 	return v, nil
 }
 
-// ReadAnswer reads an answer of the service into v, a pointer to a struct. No other JSON is taken for it: it has one of
-// the members that each answer of this kind has.
-func ReadAnswer(text []byte, v any) error {
-	if err := json.Unmarshal(text, v); err != nil {
+// ReadAnswer reads an answer of the service to its end into v, a pointer to a struct. No other JSON is taken for it: it has
+// one of the members that each answer of this kind has.
+func ReadAnswer(answer io.Reader, v any) error {
+	text, err := io.ReadAll(answer)
+	if err == nil {
+		err = json.Unmarshal(text, v)
+	}
+	if err != nil {
 		return err
 	}
 	var members map[string]json.RawMessage

@@ -186,7 +186,7 @@ func decode(stored *limiter.Report, seen time.Time) (report, error) {
 
 // short bounds a name. One that its replica has shortened stays as it is, as the other replicas have it.
 func short(name api.Name) string {
-	if len(name) == limiter.MaxShownName+1 {
+	if limiter.Shortened(string(name)) {
 		return string(name)
 	}
 	return limiter.ShortName(string(name))
