@@ -91,7 +91,7 @@ func (a balances) inForce(c *call, now time.Time, of limiter.BucketKey) (*limite
 	return ofWindow(all, of.Window, now), err
 }
 
-// ofWindow returns the limits whose calendar has a window that is not over.
+// ofWindow returns the limits whose calendar has a window that is not over, or those without one for a bucket for all time.
 func ofWindow(all []limiter.EffectiveLimit, w limiter.Window, now time.Time) *limiter.Limits {
 	var same []limiter.Limit
 	for _, l := range all {

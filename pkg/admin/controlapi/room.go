@@ -222,7 +222,7 @@ func (r *room) limited() (entities, resources []string, err error) {
 }
 
 // list reads a page of all limits, in which those of the system and of resources come first. It reads a page of all
-// entities with a plan, too. For a change of an entity it reads the limits of that one alone.
+// entities with a plan, too. For a change of an entity it reads no limits and no plan of others.
 func (r *room) list() error {
 	most := limiter.Page{Size: limiter.MaxPage}
 	limits, err := r.store.ListLimits(r.ctx(), r.namespace(), limiter.LimitsFilter{General: r.ref.Entity != ""}, most)
